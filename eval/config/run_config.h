@@ -1,0 +1,80 @@
+// A run configuration: axes of the matrix as choices with options, and what is done with every
+// cell.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "eval/core/params.h"
+
+namespace asdbench {
+
+/// One entry of an axis: a plugin's name and its options.
+struct Choice {
+  std::string name;
+  Params params;
+};
+
+/// Names that the configuration may use; handed in, since this layer sees no plugin.
+struct KnownNames {
+  std::vector<std::string> tasks;
+  std::vector<std::string> targets;  // built-in names; a path is accepted as well
+  std::vector<std::string> drafters;
+  std::vector<std::string> verifiers;
+};
+
+enum class OrderOfArms : std::uint8_t { kAbba, kSas };
+
+struct SpeedConfig {
+  std::int32_t tokens = 128;  // T: counted tokens per prompt, the one from prefill excluded
+  std::int32_t prompts = 8;
+  std::int32_t groups = 4;
+  std::int32_t warmup = 2;  // requests of each arm before the first group
+  OrderOfArms order = OrderOfArms::kAbba;
+};
+
+enum class CappedPolicy : std::uint8_t { kWrong, kAsScored };
+
+struct RunConfig {
+  std::filesystem::path file;
+  std::string text;  // as read, stored with the run
+  std::string name;
+  std::uint64_t seed = 0;
+  bool quality = true;
+  bool speed = false;
+  std::int64_t max_failed_samples = 0;
+  std::vector<Choice> tasks, targets, drafters, verifiers, decodings;
+  /// Cells that match all given axis names of an entry are left out: {"drafter": "none",
+  /// "verifier": "asd"}.
+  std::vector<std::map<std::string, std::string>> skip;
+  std::string baseline_verifier = "strict";
+  SpeedConfig speed_config;
+  CappedPolicy capped = CappedPolicy::kWrong;
+};
+
+/// Indices into the axes of the configuration.
+struct CellIndex {
+  std::size_t task, target, drafter, verifier, decoding;
+};
+
+/// An override from the command line: "speed.groups=2", "run.name=x",
+/// "matrix.task[0].gsm8k.limit=5".
+struct Override {
+  std::string key, value;
+};
+
+/// ConfigError with file, line, key path and nearest known name.
+RunConfig read_config(const std::filesystem::path& file, const KnownNames& known,
+                      const std::vector<Override>& overrides = {});
+RunConfig parse_config(const std::string& text, const std::filesystem::path& file,
+                       const KnownNames& known, const std::vector<Override>& overrides = {});
+
+/// The matrix minus `skip`, in the order of the axes (task outermost, verifier innermost).
+/// ConfigError when empty.
+std::vector<CellIndex> expand(const RunConfig& config);
+
+}  // namespace asdbench

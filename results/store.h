@@ -1,0 +1,134 @@
+// The results database: rows before aggregates, one transaction per sample.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "eval/core/completion.h"
+#include "eval/core/sample.h"
+
+namespace asdbench {
+
+struct RunRow {
+  std::string name, config_file, config_text, config_sha256, command, version, commit, host, device,
+      engine;
+  bool dirty = false;
+  std::uint64_t seed = 0;
+};
+
+/// One column per coordinate; `key` is the digest of `identity`, the canonical JSON of all of them.
+struct CellRow {
+  std::string key, identity;
+  std::string task, split, grader;
+  std::int64_t task_version = 1;
+  std::string data_sha256;
+  std::string target, target_sha256, target_options;
+  std::string drafter, drafter_options;
+  std::string verifier, verifier_options, verifier_keeps;
+  std::optional<double> regret_budget, gate, max_exceptions;
+  std::int64_t drafts = 0;  // K
+  std::int64_t max_tokens = 0, batch = 1;
+  std::string weight_dtype, compute_dtype, logit_dtype, device, engine, activations;
+  bool baseline = false;
+};
+
+struct ScoreRow {
+  std::string scorer;  // grader profile
+  std::int64_t scorer_version = 1;
+  Score score;
+};
+
+struct OutputRow {
+  std::int64_t cell_id = 0, run_id = 0;
+  std::string sample_id;
+  std::int64_t repeat = 0;
+  std::string prompt_sha256, identity_sha256, cluster;
+  Completion completion;  // failed if and only if completion.error is not empty
+  std::vector<ScoreRow> scores;
+};
+
+/// One slot of one group of the fixed-work phase.
+struct SpeedSlotRow {
+  std::int64_t cell_id = 0, run_id = 0;
+  std::int64_t group = 0, slot = 0;
+  std::int64_t prompts = 0, tokens = 0;  // counted tokens: equal in all arms of a group
+  std::int64_t passes = 0, drafted = 0, accepted = 0, post_end_tokens = 0;
+  std::int64_t decode_ns = 0, prefill_ns = 0;
+  std::int64_t draft_ns = 0, verify_ns = 0, rule_ns = 0, cache_ns = 0;
+  std::string tokens_sha256;  // over the outputs of all prompts in order
+};
+
+/// An estimate with its two-sided 95 % interval.
+struct Interval {
+  std::optional<double> estimate, low, high;
+};
+
+/// One line of the matrix view: task x setting.
+struct MatrixRow {
+  std::int64_t cell_id = 0;
+  std::string task, split, target, drafter, drafter_options, verifier, verifier_options,
+      verifier_keeps, device;
+  std::int64_t n = 0, failed = 0, correct = 0, capped = 0, no_answer = 0, unscored = 0;
+  Interval accuracy_capped_wrong, accuracy_as_scored;
+  Interval vs_strict, vs_plain;        // ratio of throughputs on fixed work
+  std::optional<double> tokens_per_s;  // fixed work
+  std::int64_t groups = 0;
+  std::optional<double> accept_length;  // quality runs: committed per pass, first token excluded
+  std::optional<double> regret_per_request, exceptions_per_request;
+};
+
+enum class OpenMode : std::uint8_t { kReadWrite, kReadOnly };
+
+/// WAL, foreign keys on, busy timeout, one writer. Every failure is a StoreError that names the
+/// file.
+class ResultStore {
+ public:
+  /// Creates and migrates in kReadWrite. StoreError for a newer schema, a file that is no database,
+  /// no permission, ...
+  ResultStore(const std::filesystem::path& path, OpenMode mode);
+  ~ResultStore();
+  ResultStore(const ResultStore&) = delete;
+  ResultStore& operator=(const ResultStore&) = delete;
+
+  std::int64_t begin_run(const RunRow& run);
+  void end_run(std::int64_t run_id, const std::string& status);  // "done", "failed", "interrupted"
+  /// Finds the cell by key or inserts it.
+  std::int64_t cell(const CellRow& cell);
+  /// (sample_id, repeat) of outputs with status done.
+  std::set<std::pair<std::string, std::int64_t>> done(std::int64_t cell_id) const;
+  /// Output, passes, exceptions and scores in one transaction. A failed output of an earlier run is
+  /// replaced.
+  void save(const OutputRow& output);
+  /// All slots of one group in one transaction; replaces a group of the same cells and number that
+  /// was not complete.
+  void save_group(const std::vector<SpeedSlotRow>& slots);
+  /// Numbers of complete groups per cell.
+  std::set<std::int64_t> groups_done(std::int64_t cell_id) const;
+  /// Key/value pairs that describe the machine and build of a run.
+  void save_environment(std::int64_t run_id, const std::map<std::string, std::string>& values);
+
+  /// Reads the `matrix` view; all numbers come from it.
+  std::vector<MatrixRow> matrix() const;
+  /// Outputs and scores, one JSON object a line, without ids and times, in a fixed order.
+  void dump_outputs(std::ostream& out) const;
+  /// Runs `sql` and hands each row's columns as text (NULL: nullopt). For reports and tests.
+  void query(
+      const std::string& sql,
+      const std::function<void(const std::vector<std::string>& names,
+                               const std::vector<std::optional<std::string>>& row)>& each) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace asdbench

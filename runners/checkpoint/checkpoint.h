@@ -1,0 +1,121 @@
+// Foreign model files as named, checked, mapped tensors under one set of names (those of HF
+// checkpoints).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "eval/core/token_id.h"
+
+namespace asdbench {
+
+/// Element types; the values are GGUF's type ids (specs: targets, section 10.5).
+enum class WeightType : std::int32_t {
+  kF32 = 0,
+  kF16 = 1,
+  kQ4_0 = 2,
+  kQ4_1 = 3,
+  kQ5_0 = 6,
+  kQ5_1 = 7,
+  kQ8_0 = 8,
+  kQ4_K = 12,
+  kQ5_K = 13,
+  kQ6_K = 14,
+  kBF16 = 30,
+};
+
+/// "F32", "Q4_1", ...
+std::string_view name_of(WeightType type);
+/// Values and bytes of one block of the type.
+struct BlockSize {
+  std::int64_t values;
+  std::int64_t bytes;
+};
+BlockSize block_size(WeightType type);
+
+/// A tensor inside a mapped file. `shape` is row-major ([out, in]); `bytes` need not be aligned.
+struct Tensor {
+  WeightType type = WeightType::kF32;
+  std::vector<std::int64_t> shape;
+  std::span<const std::byte> bytes;
+
+  std::int64_t elements() const;
+};
+
+/// Widens or dequantises all of a tensor to float32 (specs: targets, section 10.5), in fp32 without
+/// contraction.
+void dequantise(const Tensor& tensor, std::span<float> out);
+/// The same for rows [first, first + count) of a 2-D tensor.
+void dequantise_rows(const Tensor& tensor, std::int64_t first, std::int64_t count,
+                     std::span<float> out);
+
+enum class ModelFamily : std::uint8_t { kLlama, kQwen2, kQwen3 };
+
+/// The llama3 rule for rotary frequencies (specs: targets, section 4.3).
+struct Llama3Rope {
+  double factor;
+  double low_freq_factor;
+  double high_freq_factor;
+  double original_positions;
+};
+
+/// What config.json or GGUF metadata say, checked (specs: targets, section 2).
+struct ModelConfig {
+  ModelFamily family = ModelFamily::kLlama;
+  std::int64_t hidden = 0;
+  std::int64_t intermediate = 0;
+  std::int64_t layers = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t vocab = 0;
+  std::int64_t positions = 0;
+  double rms_eps = 0;
+  double rope_theta = 10000;
+  std::optional<Llama3Rope> llama3_rope;
+  std::vector<float> rope_divisors;  // [head_dim / 2] of a GGUF's rope_freqs.weight; empty: none
+  bool tied_head = false;
+  bool qkv_bias = false;
+  bool output_bias = false;  // on o_proj
+  bool qk_norm = false;
+  /// GGUF, architecture llama: rows of q and k are stored with half-split pairs made adjacent
+  /// (section 10.4).
+  bool interleaved_qk_rows = false;
+  std::vector<TokenId> end_ids;  // sorted (section 9)
+  std::optional<TokenId> bos_id;
+};
+
+/// An opened model: configuration and every expected tensor exactly once, shapes checked.
+class Checkpoint {
+ public:
+  virtual ~Checkpoint() = default;
+  const ModelConfig& config() const { return config_; }
+  /// By HF name ("model.layers.0.self_attn.q_proj.weight"). ModelError kMissingTensor when absent.
+  const Tensor& tensor(std::string_view name) const;
+  bool has(std::string_view name) const { return tensors_.find(name) != tensors_.end(); }
+  const std::map<std::string, Tensor, std::less<>>& tensors() const { return tensors_; }
+  std::int64_t parameters() const;  // tied matrices once
+  std::int64_t tensor_bytes() const;
+  const std::filesystem::path& path() const { return path_; }
+  /// Warnings for the user: ignored tensors, aliased heads, ...
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+ protected:
+  ModelConfig config_;
+  std::map<std::string, Tensor, std::less<>> tensors_;
+  std::filesystem::path path_;
+  std::vector<std::string> warnings_;
+};
+
+/// Opens a .gguf file or (a later issue) a folder with config.json and safetensors. ModelError.
+std::unique_ptr<Checkpoint> open_checkpoint(const std::filesystem::path& path);
+
+}  // namespace asdbench

@@ -1,0 +1,40 @@
+// Targets by name or file: what the configuration calls `target`.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "eval/core/params.h"
+#include "eval/core/sample.h"
+#include "runners/target.h"
+#include "runners/text/chat.h"
+#include "runners/text/tokenizer.h"
+
+namespace asdbench {
+
+/// A target with what is needed to talk to it. Built-in targets (toy, planted) have a tokenizer of
+/// their own.
+struct Model {
+  std::unique_ptr<Target> target;
+  std::shared_ptr<const Tokenizer> tokenizer;  // null for targets that take ids only
+  std::optional<ChatFamily> chat;              // absent: ids only, or a raw byte vocabulary
+  std::string template_sha256;  // of the file's own chat template; "" when it has none
+  std::vector<std::string> warnings;
+
+  /// Prompt ids of a chat.
+  std::vector<TokenId> prompt_ids(const Prompt& prompt, std::string* rendered) const;
+  /// Text of an output, without the end token.
+  std::string text(std::span<const TokenId> output) const;
+};
+
+/// Makes the target that `name` and `params` describe: "toy", "planted", a known model name, a
+/// .gguf file. Options: path, device (auto | cpu | cuda), dtype, engine, ...  ConfigError,
+/// ModelError, DeviceError.
+Model make_model(const std::string& name, const Params& params,
+                 const std::filesystem::path& models_dir);
+
+/// Names that make_model knows.
+std::vector<std::string> known_models();
+
+}  // namespace asdbench
