@@ -1,9 +1,11 @@
 # Options, compiler settings and the compiler cache.
 option(ASDBENCH_WITH_TORCH "Build the libtorch targets" ON)
 option(ASDBENCH_WITH_CUDA "Compile our CUDA kernels with nvcc" OFF)
+option(ASDBENCH_KERNELS_ONLY "Build runners/kernels and its tests only, without the packages of the other folders" OFF)
 option(ASDBENCH_DEVELOPER "Tests, benchmarks, fuzzers; warnings are errors" ${PROJECT_IS_TOP_LEVEL})
 set(ASDBENCH_SANITIZE "" CACHE STRING "Sanitizers, for instance address,undefined or thread")
-option(ASDBENCH_FUZZ "Build fuzz/ with libFuzzer (clang only)" OFF)
+option(ASDBENCH_FUZZ "Build fuzz/ with libFuzzer (clang only), and no tests" OFF)
+set(ASDBENCH_FUZZ_SECONDS 5 CACHE STRING "How long a fuzz test looks for new inputs")
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
@@ -39,4 +41,12 @@ if(ASDBENCH_SANITIZE)
   target_compile_options(asdbench_settings INTERFACE
     -fsanitize=${ASDBENCH_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(asdbench_settings INTERFACE -fsanitize=${ASDBENCH_SANITIZE})
+endif()
+if(ASDBENCH_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "ASDBENCH_FUZZ needs clang (found ${CMAKE_CXX_COMPILER_ID}): cmake --preset fuzz")
+  endif()
+  # Coverage of all our code; libFuzzer's main is linked into the fuzzers alone.
+  target_compile_options(asdbench_settings INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(asdbench_settings INTERFACE -fsanitize=fuzzer-no-link)
 endif()

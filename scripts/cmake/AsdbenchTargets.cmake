@@ -26,7 +26,7 @@ function(asdbench_add_library name)
   add_library(asdbench_${name} OBJECT ${arg_SOURCES})
   set_target_properties(asdbench_${name} PROPERTIES ASDBENCH_NEEDS "${arg_NEEDS}")
   target_link_libraries(asdbench_${name}
-    PUBLIC asdbench_settings fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json
+    PUBLIC asdbench_settings ${ASDBENCH_COMMON_PACKAGES}
     PRIVATE $<BUILD_INTERFACE:asdbench_warnings> ${arg_PRIVATE})
   foreach(need IN LISTS arg_NEEDS)
     target_link_libraries(asdbench_${name} PUBLIC asdbench_${need})
@@ -46,7 +46,7 @@ endfunction()
 # One GoogleTest program a folder; data lie under <folder>/tests/data, which ASDBENCH_TEST_DATA names.
 # A second program of the same folder (slow, gpu) takes another name.
 function(asdbench_add_tests name)
-  if(NOT ASDBENCH_DEVELOPER)
+  if(NOT ASDBENCH_DEVELOPER OR ASDBENCH_FUZZ)
     return()
   endif()
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;NEEDS;PRIVATE;LABELS" ${ARGN})
@@ -68,28 +68,36 @@ function(asdbench_add_tests name)
     PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
 endfunction()
 
-# asdbench_add_fuzzer(name SOURCE file CORPUS folder NEEDS folder ...)
-# The source defines LLVMFuzzerTestOneInput. Built with a plain main that replays the corpus as a unit test, and with
-# libFuzzer when ASDBENCH_FUZZ is on.
+# asdbench_add_fuzzer(name SOURCE file CORPUS folder NEEDS folder ... [PRIVATE third-party ...])
+# The source defines LLVMFuzzerTestOneInput. Built with a plain main that replays the corpus as a unit test; when
+# ASDBENCH_FUZZ is on, with libFuzzer and a test that fuzzes for ASDBENCH_FUZZ_SECONDS from the corpus on.
 function(asdbench_add_fuzzer name)
   if(NOT ASDBENCH_DEVELOPER)
     return()
   endif()
   cmake_parse_arguments(arg "" "SOURCE;CORPUS" "NEEDS;PRIVATE" ${ARGN})
+  set(corpus ${CMAKE_CURRENT_SOURCE_DIR}/${arg_CORPUS})
   if(ASDBENCH_FUZZ)
     asdbench_add_program(${name}_fuzzer SOURCES ${arg_SOURCE} NEEDS ${arg_NEEDS} PRIVATE ${arg_PRIVATE})
     target_link_options(${name}_fuzzer PRIVATE -fsanitize=fuzzer)
+    # libFuzzer writes what it finds into the first folder: never into the seeds.
+    set(found ${CMAKE_CURRENT_BINARY_DIR}/${name}_found)
+    file(MAKE_DIRECTORY ${found})
+    add_test(NAME ${name}.fuzz COMMAND ${name}_fuzzer ${found} ${corpus} -max_total_time=${ASDBENCH_FUZZ_SECONDS}
+      -timeout=10 -print_final_stats=1 -artifact_prefix=${found}/)
+    math(EXPR limit "${ASDBENCH_FUZZ_SECONDS} + 120")
+    set_tests_properties(${name}.fuzz PROPERTIES LABELS fuzz TIMEOUT ${limit})
   else()
     asdbench_add_program(${name}_fuzzer SOURCES ${arg_SOURCE} ${CMAKE_SOURCE_DIR}/scripts/cmake/replay_main.cpp
       NEEDS ${arg_NEEDS} PRIVATE ${arg_PRIVATE})
-    add_test(NAME ${name}.corpus_replay COMMAND ${name}_fuzzer ${CMAKE_CURRENT_SOURCE_DIR}/${arg_CORPUS})
+    add_test(NAME ${name}.corpus_replay COMMAND ${name}_fuzzer ${corpus})
     set_tests_properties(${name}.corpus_replay PROPERTIES LABELS unit TIMEOUT 120)
   endif()
 endfunction()
 
 # asdbench_add_benchmark(name SOURCES ... NEEDS folder ...): a Google Benchmark program, never run as a test.
 function(asdbench_add_benchmark name)
-  if(NOT ASDBENCH_DEVELOPER)
+  if(NOT ASDBENCH_DEVELOPER OR ASDBENCH_FUZZ)
     return()
   endif()
   cmake_parse_arguments(arg "" "" "SOURCES;NEEDS;PRIVATE" ${ARGN})
