@@ -59,6 +59,7 @@ struct OutputRow {
 /// One slot of one group of the fixed-work phase.
 struct SpeedSlotRow {
   std::int64_t cell_id = 0, run_id = 0;
+  std::string set_key;  // digest of the arms and the work: only slots of one set are compared
   std::int64_t group = 0, slot = 0;
   std::int64_t prompts = 0, tokens = 0;  // counted tokens: equal in all arms of a group
   std::int64_t passes = 0, drafted = 0, accepted = 0, post_end_tokens = 0;
@@ -68,7 +69,7 @@ struct SpeedSlotRow {
 };
 
 /// An estimate with its two-sided 95 % interval.
-struct Interval {
+struct Estimate {
   std::optional<double> estimate, low, high;
 };
 
@@ -77,9 +78,10 @@ struct MatrixRow {
   std::int64_t cell_id = 0;
   std::string task, split, target, drafter, drafter_options, verifier, verifier_options,
       verifier_keeps, device;
+  std::int64_t max_tokens = 0, batch = 1;
   std::int64_t n = 0, failed = 0, correct = 0, capped = 0, no_answer = 0, unscored = 0;
-  Interval accuracy_capped_wrong, accuracy_as_scored;
-  Interval vs_strict, vs_plain;        // ratio of throughputs on fixed work
+  Estimate accuracy_capped_wrong, accuracy_as_scored;
+  Estimate vs_strict, vs_plain;        // ratio of throughputs on fixed work
   std::optional<double> tokens_per_s;  // fixed work
   std::int64_t groups = 0;
   std::optional<double> accept_length;  // quality runs: committed per pass, first token excluded
@@ -108,11 +110,10 @@ class ResultStore {
   /// Output, passes, exceptions and scores in one transaction. A failed output of an earlier run is
   /// replaced.
   void save(const OutputRow& output);
-  /// All slots of one group in one transaction; replaces a group of the same cells and number that
-  /// was not complete.
+  /// All slots of one group of one set in one transaction; StoreError when the set has the group already.
   void save_group(const std::vector<SpeedSlotRow>& slots);
-  /// Numbers of complete groups per cell.
-  std::set<std::int64_t> groups_done(std::int64_t cell_id) const;
+  /// Numbers of the groups that a set has.
+  std::set<std::int64_t> groups_done(const std::string& set_key) const;
   /// Key/value pairs that describe the machine and build of a run.
   void save_environment(std::int64_t run_id, const std::map<std::string, std::string>& values);
 

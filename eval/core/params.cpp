@@ -45,6 +45,10 @@ void Params::set(const std::string& key, std::string text, SourceLocation where)
   }
 }
 
+void Params::replace(const std::string& key, std::string text, SourceLocation where) {
+  values_.insert_or_assign(key, Value{std::move(text), std::move(where)});
+}
+
 const Params::Value* Params::find(std::string_view key) const {
   const auto found = values_.find(key);
   return found == values_.end() ? nullptr : &found->second;

@@ -35,6 +35,8 @@ class Params {
 
   /// ConfigError when the key is already there. `text` is the scalar as written.
   void set(const std::string& key, std::string text, SourceLocation where);
+  /// Sets or replaces: for values given on the command line.
+  void replace(const std::string& key, std::string text, SourceLocation where);
   bool has(std::string_view key) const { return values_.find(key) != values_.end(); }
 
   /// Required values: ConfigError when absent, of the wrong type, or below `minimum`.

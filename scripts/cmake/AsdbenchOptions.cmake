@@ -31,7 +31,7 @@ target_include_directories(asdbench_settings INTERFACE
 add_library(asdbench_warnings INTERFACE)
 # -ffp-contract=off: the same bits on machines with and without FMA (kernels say fma() where they want it).
 target_compile_options(asdbench_warnings INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
     -ffp-contract=off>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${ASDBENCH_DEVELOPER}>>:-Werror>)
 # Relative file names in debug information and assertions, for reproducible builds.

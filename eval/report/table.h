@@ -1,0 +1,47 @@
+// A table of text cells, and its terminal, Markdown and CSV forms.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace asdbench {
+
+enum class Align : std::uint8_t { kLeft, kRight };
+
+struct Column {
+  std::string header;
+  Align align = Align::kLeft;
+};
+
+struct Table {
+  std::string title;  // one line; may be ""
+  std::vector<Column> columns;
+  std::vector<std::vector<std::string>> rows;
+};
+
+/// Columns padded with spaces, two between them; control characters are shown as U+FFFD.
+std::string to_terminal(const Table& table);
+/// GitHub-flavoured Markdown; pipes and line breaks in cells are escaped.
+std::string to_markdown(const Table& table);
+/// RFC 4180, header first; a cell that a spreadsheet would take for a formula gets a leading
+/// apostrophe.
+std::string to_csv(const Table& table);
+
+/// Printed when a statistic is undefined: never 0, never NaN.
+inline constexpr std::string_view kUndefined = "–";
+
+/// 0.123 -> "12.3 %"
+std::string percent(std::optional<double> fraction, int decimals = 1);
+/// "12.3 % [4.5, 20.1]"; without an interval only the estimate.
+std::string percent_interval(std::optional<double> estimate, std::optional<double> low,
+                             std::optional<double> high, int decimals = 1);
+/// "1.234"
+std::string decimal(std::optional<double> value, int decimals);
+/// "1.234 [1.100, 1.350]"
+std::string decimal_interval(std::optional<double> estimate, std::optional<double> low,
+                             std::optional<double> high, int decimals);
+
+}  // namespace asdbench

@@ -1,0 +1,194 @@
+// Builds the plugins of a configuration and takes the samples of a run.
+#include "eval/run/experiment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "eval/core/digest.h"
+#include "eval/core/error.h"
+#include "eval/core/json.h"
+#include "runners/drafter.h"
+
+namespace asdbench {
+namespace {
+
+constexpr std::int32_t kDefaultDrafts = 8;
+
+template <typename Factory>
+const Factory& find_factory(const std::vector<Factory>& table, const Choice& choice) {
+  for (const Factory& factory : table) {
+    if (factory.name == choice.name) return factory;
+  }
+  std::vector<std::string> names;
+  for (const Factory& factory : table) names.push_back(factory.name);
+  throw ConfigError(fmt::format("{}: unknown name \"{}\"{}", choice.params.where().text(),
+                                choice.name, known_names(choice.name, names)));
+}
+
+template <typename Factory>
+std::vector<std::string> names_of(const std::vector<Factory>& table) {
+  std::vector<std::string> names;
+  for (const Factory& factory : table) names.push_back(factory.name);
+  return names;
+}
+
+/// Sorts by a keyed hash of the id: a larger limit keeps the samples of a smaller one.
+void order_by_seed(Samples& samples, std::uint64_t seed) {
+  std::vector<std::pair<std::string, std::size_t>> keys;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    keys.emplace_back(sha256_hex(fmt::format("{}\n{}", seed, samples[i].id)), i);
+  }
+  std::sort(keys.begin(), keys.end());
+  Samples ordered;
+  ordered.reserve(samples.size());
+  for (const auto& [unused, index] : keys) ordered.push_back(std::move(samples[index]));
+  samples = std::move(ordered);
+}
+
+std::string digest_of(const Samples& samples) {
+  Sha256 digest;
+  for (const Sample& sample : samples) {
+    Json body = {{"id", sample.id}, {"targets", sample.targets}, {"cluster", sample.cluster}};
+    for (const auto& [name, value] : sample.fields) body["fields"][name] = value;
+    digest.update(canonical_json(body)).update("\n");
+  }
+  return digest.finish_hex();
+}
+
+TaskSet make_task_set(const Choice& choice, const RunConfig& config,
+                      const ExperimentOptions& options) {
+  const Params& params = choice.params;
+  TaskSet set;
+  set.task = find_factory(task_factories(), choice).make(params);
+  set.info = set.task->info();
+  constexpr std::int64_t kNoLimit = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t own_limit = params.integer("limit", kNoLimit, 1, kNoLimit);
+  set.max_tokens = static_cast<std::int32_t>(
+      params.integer("max_tokens", set.info.max_tokens, 1, std::int64_t{1} << 20));
+  const std::string order = params.choice("order", "seeded", {"seeded", "file"});
+  const std::vector<std::string>& graders = set.info.graders;
+  ASDBENCH_CHECK(!graders.empty(), "a task names its graders");
+  set.grader = params.choice("grader", graders.front(), graders);
+  params.refuse_unread();
+  set.samples = set.task->load({.data = options.paths.data, .samples = options.paths.samples});
+  set.available = static_cast<std::int64_t>(set.samples.size());
+  set.data_sha256 = digest_of(set.samples);
+  if (order == "seeded") order_by_seed(set.samples, config.seed);
+  const auto limit = static_cast<std::size_t>(options.limit.value_or(own_limit));
+  if (set.samples.size() > limit) set.samples.resize(limit);
+  if (options.shard.count > 1) {
+    Samples part;
+    for (std::size_t i = 0; i < set.samples.size(); ++i) {
+      const auto position = static_cast<std::int64_t>(i);
+      if (position % options.shard.count == options.shard.index) {
+        part.push_back(std::move(set.samples[i]));
+      }
+    }
+    set.samples = std::move(part);
+  }
+  return set;
+}
+
+RuleSet make_rule_set(const Choice& choice) {
+  RuleSet set;
+  set.verifier = find_factory(verifier_factories(), choice).make(choice.params);
+  choice.params.refuse_unread();
+  set.info = set.verifier->info();
+  set.options = choice.params.given();
+  Json identity = {{"name", choice.name}};
+  for (const auto& [key, value] : choice.params.resolved()) identity["options"][key] = value;
+  set.identity = canonical_json(identity);
+  return set;
+}
+
+DrafterSet make_drafter_set(const Choice& choice) {
+  find_factory(drafter_factories(), choice);
+  DrafterSet set{.choice = &choice};
+  if (choice.name != "none") {
+    set.drafts =
+        static_cast<std::int32_t>(choice.params.integer("K", kDefaultDrafts, 1, kMaxDraft));
+  }
+  return set;
+}
+
+DecodingSet make_decoding_set(const Choice& choice) {
+  constexpr std::int64_t kLargestBatch = 1024;
+  DecodingSet set;
+  set.batch = static_cast<std::int32_t>(choice.params.integer("batch", 1, 1, kLargestBatch));
+  const double temperature =
+      choice.params.number("temperature", 0, 0, std::numeric_limits<double>::infinity());
+  if (temperature != 0) {
+    choice.params.fail(
+        "temperature",
+        fmt::format("decoding is greedy: temperature must be 0, found {}; strict and "
+                    "ASD verification are defined for it only",
+                    shortest_real(temperature)));
+  }
+  choice.params.refuse_unread();
+  return set;
+}
+
+}  // namespace
+
+std::string Experiment::rule_label(const CellIndex& cell) const {
+  if (config.drafters[cell.drafter].name == "none") return "plain (no drafter)";
+  const RuleSet& rule = rules[cell.verifier];
+  return rule.info.name + (rule.options.empty() ? "" : " " + rule.options);
+}
+
+std::string Experiment::cell_label(const CellIndex& cell) const {
+  const Choice& drafter = config.drafters[cell.drafter];
+  std::string label = fmt::format("{} · {}", tasks[cell.task].info.name, rule_label(cell));
+  if (drafter.name != "none" && config.drafters.size() > 1) label += " · " + drafter.name;
+  return label;
+}
+
+KnownNames known_names_of_build() {
+  return {.tasks = names_of(task_factories()),
+          .targets = known_models(),
+          .drafters = names_of(drafter_factories()),
+          .verifiers = names_of(verifier_factories())};
+}
+
+Experiment make_experiment(RunConfig config, const ExperimentOptions& options) {
+  Experiment experiment;
+  experiment.config = std::move(config);
+  RunConfig& run = experiment.config;
+  // Cheap checks first: a misspelt rule must not wait for a data set to load.
+  for (const Choice& choice : run.verifiers) experiment.rules.push_back(make_rule_set(choice));
+  for (const Choice& choice : run.drafters) experiment.drafters.push_back(make_drafter_set(choice));
+  for (const Choice& choice : run.decodings) {
+    experiment.decodings.push_back(make_decoding_set(choice));
+  }
+  if (!options.device.empty()) {
+    for (Choice& choice : run.targets) {
+      choice.params.replace("device", options.device, {.file = "--device"});
+    }
+  }
+  experiment.cells = expand(run);
+  for (const CellIndex& cell : experiment.cells) {
+    if (run.drafters[cell.drafter].name == "none" &&
+        experiment.rules[cell.verifier].info.keeps == Keeps::kNothing) {
+      throw ConfigError(fmt::format(
+          "{}: the rule \"{}\" has nothing to decide without a drafter\n  add `{{drafter: none, "
+          "verifier: {}}}` to skip",
+          run.verifiers[cell.verifier].params.where().text(), run.verifiers[cell.verifier].name,
+          run.verifiers[cell.verifier].name));
+    }
+  }
+  for (const Choice& choice : run.tasks) {
+    experiment.tasks.push_back(make_task_set(choice, run, options));
+  }
+  return experiment;
+}
+
+std::unique_ptr<Drafter> make_drafter(const DrafterSet& set, Target& target) {
+  const DrafterContext context{.target = target};
+  auto drafter = find_factory(drafter_factories(), *set.choice).make(set.choice->params, context);
+  set.choice->params.refuse_unread();
+  return drafter;
+}
+
+}  // namespace asdbench

@@ -1,0 +1,374 @@
+// The loop over targets, cells and samples.
+#include "eval/run/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+
+#include "eval/core/digest.h"
+#include "eval/core/error.h"
+#include "eval/core/json.h"
+#include "eval/core/prompt_identity.h"
+#include "runners/decoder.h"
+#include "runners/throughput/fixed_work.h"
+
+namespace asdbench {
+
+struct Session::LoadedCell {
+  CellIndex index;
+  std::string label;
+  std::unique_ptr<Drafter> drafter;
+  std::int64_t id = 0;  // row of the cell table
+  std::string key;
+};
+
+namespace {
+
+/// The part of a target's options that can change its output; where a file lies and what it runs on
+/// are other columns.
+Json target_identity(const Choice& choice, const TargetInfo& info) {
+  Json identity = {
+      {"name", info.name},         {"sha256", info.sha256},        {"engine", info.engine},
+      {"device", info.device},     {"weights", info.weight_dtype}, {"compute", info.compute_dtype},
+      {"logits", info.logit_dtype}};
+  for (const auto& [key, value] : choice.params.resolved()) {
+    if (key == "path" || key == "device" || key == "threads" || key == "strict_template") continue;
+    identity["options"][key] = value;
+  }
+  return identity;
+}
+
+std::string options_text(const Choice& choice) {
+  std::string text;
+  for (const auto& [key, value] : choice.params.resolved()) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
+  }
+  return text;
+}
+
+std::string identity_text(const Prompt& prompt) {
+  std::vector<std::string> turns;
+  for (const Message& message : prompt.messages) {
+    if (message.role == Role::kUser) turns.push_back(message.content);
+  }
+  return prompt_identity(turns);
+}
+
+}  // namespace
+
+Session::Session(Experiment& experiment, const ExperimentOptions& options, ResultStore& store,
+                 SessionCallbacks callbacks)
+    : experiment_(experiment), options_(options), store_(store), callbacks_(std::move(callbacks)) {}
+
+SessionResult Session::run(RunRow run) {
+  result_ = {};
+  run_id_ = store_.begin_run(run);
+  std::string status = "failed";
+  try {
+    for (std::size_t target = 0; target < experiment_.config.targets.size(); ++target) {
+      if (!result_.interrupted && !result_.too_many_failed) run_target(target);
+    }
+    status = result_.interrupted ? "interrupted" : result_.too_many_failed ? "failed" : "done";
+  } catch (...) {
+    store_.end_run(run_id_, status);
+    throw;
+  }
+  store_.end_run(run_id_, status);
+  return result_;
+}
+
+void Session::run_target(std::size_t target) {
+  std::vector<CellIndex> indices;
+  for (const CellIndex& index : experiment_.cells) {
+    if (index.target == target) indices.push_back(index);
+  }
+  if (indices.empty()) return;
+  const Choice& choice = experiment_.config.targets[target];
+  callbacks_.progress({.phase = "load", .what = choice.name});
+  Model model = make_model(choice.name, choice.params, options_.paths.models);
+  choice.params.refuse_unread();
+  for (const std::string& warning : model.warnings) callbacks_.warning(warning);
+
+  std::vector<std::unique_ptr<LoadedCell>> cells;
+  for (const CellIndex& index : indices) {
+    cells.push_back(std::make_unique<LoadedCell>(load_cell(index, model)));
+  }
+  if (experiment_.config.quality) {
+    for (const auto& cell : cells) {
+      if (!result_.interrupted && !result_.too_many_failed) quality(*cell, model);
+    }
+  }
+  if (!experiment_.config.speed || result_.interrupted || result_.too_many_failed) return;
+  // Arms that are compared stand in one group: all cells of one task and decoding.
+  std::vector<std::vector<LoadedCell*>> sets;
+  for (const auto& cell : cells) {
+    auto same = std::find_if(sets.begin(), sets.end(), [&](const auto& set) {
+      return set.front()->index.task == cell->index.task &&
+             set.front()->index.decoding == cell->index.decoding;
+    });
+    if (same == sets.end()) {
+      sets.push_back({cell.get()});
+    } else {
+      same->push_back(cell.get());
+    }
+  }
+  for (const auto& set : sets) {
+    if (!result_.interrupted) speed(set, model);
+  }
+}
+
+Session::LoadedCell Session::load_cell(const CellIndex& index, Model& model) {
+  const RunConfig& config = experiment_.config;
+  const TaskSet& task = experiment_.tasks[index.task];
+  const RuleSet& rule = experiment_.rules[index.verifier];
+  const DrafterSet& drafter_set = experiment_.drafters[index.drafter];
+  const TargetInfo target = model.target->info();
+  const std::int32_t batch = experiment_.decodings[index.decoding].batch;
+
+  LoadedCell cell{.index = index, .label = experiment_.cell_label(index)};
+  cell.drafter = make_drafter(drafter_set, *model.target);
+  const DrafterInfo drafter = cell.drafter->info();
+  if (drafter_set.drafts + 2 > target.positions) {
+    drafter_set.choice->params.fail(
+        "K", fmt::format("K = {} drafts do not fit the context of {} positions of {}",
+                         drafter_set.drafts, target.positions, target.name));
+  }
+  if (rule.info.needs_draft_logits && !drafter.has_law) {
+    throw ConfigError(fmt::format(
+        "{}: the rule \"{}\" reads the drafter's logits, and \"{}\" has none",
+        config.verifiers[index.verifier].params.where().text(), rule.info.name, drafter.name));
+  }
+
+  Json identity = {{"task", task.info.name},
+                   {"task_version", task.info.version},
+                   {"split", task.info.split},
+                   {"data", task.data_sha256},
+                   {"target", target_identity(config.targets[index.target], target)},
+                   {"drafter", {{"name", drafter.name}, {"sha256", drafter.sha256}}},
+                   {"verifier", parse_json(rule.identity)},
+                   {"drafts", drafter_set.drafts},
+                   {"max_tokens", task.max_tokens},
+                   {"batch", batch},
+                   {"seed", config.seed}};
+  for (const auto& [key, value] : drafter_set.choice->params.resolved()) {
+    if (key != "path") identity["drafter"]["options"][key] = value;
+  }
+  CellRow row;
+  row.identity = canonical_json(identity);
+  row.key = sha256_hex(row.identity);
+  row.task = task.info.name;
+  row.split = task.info.split;
+  row.grader = task.grader;
+  row.task_version = task.info.version;
+  row.data_sha256 = task.data_sha256;
+  row.target = target.name;
+  row.target_sha256 = target.sha256;
+  row.target_options = options_text(config.targets[index.target]);
+  row.drafter = drafter.name;
+  row.drafter_options = drafter_set.choice->params.given();
+  row.verifier = rule.info.name;
+  row.verifier_options = rule.options;
+  row.verifier_keeps = name_of(rule.info.keeps);
+  row.regret_budget = rule.info.regret_budget;
+  row.gate = rule.info.gate;
+  row.max_exceptions = rule.info.max_exceptions;
+  row.drafts = drafter_set.drafts;
+  row.max_tokens = task.max_tokens;
+  row.batch = batch;
+  row.weight_dtype = target.weight_dtype;
+  row.compute_dtype = target.compute_dtype;
+  row.logit_dtype = target.logit_dtype;
+  row.device = target.device;
+  row.engine = target.engine;
+  row.activations = target.compute_dtype;
+  row.baseline = rule.info.name == config.baseline_verifier && drafter.name != "none";
+  cell.key = row.key;
+  cell.id = store_.cell(row);
+  return cell;
+}
+
+OutputRow Session::finished_row(const LoadedCell& cell, const Model& model, const Sample& sample,
+                                const Request& request, const std::string& rendered) const {
+  const TaskSet& task = experiment_.tasks[cell.index.task];
+  OutputRow row;
+  row.cell_id = cell.id;
+  row.run_id = run_id_;
+  row.sample_id = sample.id;
+  row.prompt_sha256 = sha256_hex(rendered);
+  row.identity_sha256 = identity_text(task.task->prompt(sample, {}));
+  row.cluster = sample.cluster;
+  row.completion = request.completion();
+  if (!row.completion.error.empty()) return row;
+  row.completion.text = model.text(row.completion.tokens);
+  const std::optional<Answer> answer = task.task->extract(row.completion.text);
+  row.scores.push_back({.scorer = task.grader,
+                        .scorer_version = task.info.version,
+                        .score = task.task->score(sample, answer)});
+  return row;
+}
+
+void Session::quality(LoadedCell& cell, Model& model) {
+  const TaskSet& task = experiment_.tasks[cell.index.task];
+  const RuleSet& rule = experiment_.rules[cell.index.verifier];
+  const std::int32_t batch = experiment_.decodings[cell.index.decoding].batch;
+  const std::int32_t drafts = experiment_.drafters[cell.index.drafter].drafts;
+  const TargetInfo target = model.target->info();
+  const auto done = store_.done(cell.id);
+
+  struct Item {
+    const Sample* sample;
+    std::string rendered;
+    std::vector<TokenId> prompt;
+  };
+  std::deque<Item> waiting;
+  std::int64_t longest = 0;
+  for (const Sample& sample : task.samples) {
+    if (done.contains({sample.id, 0})) {
+      ++result_.reused;
+      continue;
+    }
+    Item item{.sample = &sample, .rendered = "", .prompt = {}};
+    item.prompt = model.prompt_ids(task.task->prompt(sample, {}), &item.rendered);
+    longest = std::max(longest, static_cast<std::int64_t>(item.prompt.size()));
+    waiting.push_back(std::move(item));
+  }
+  if (waiting.empty()) return;
+
+  const std::int64_t total = static_cast<std::int64_t>(waiting.size());
+  std::int64_t finished = 0;
+  Decoder decoder(
+      *model.target, *cell.drafter, *rule.verifier,
+      {.drafts = drafts,
+       .requests = batch,
+       .positions = std::min(target.positions, longest + task.max_tokens + drafts + 1)});
+  struct Slot {
+    std::unique_ptr<Request> request;
+    Item item;
+  };
+  std::vector<Slot> slots(static_cast<std::size_t>(batch));
+  std::vector<Request*> live;
+  const auto store = [&](Slot& slot) {
+    decoder.finish(*slot.request);
+    store_.save(finished_row(cell, model, *slot.item.sample, *slot.request, slot.item.rendered));
+    ++result_.decoded;
+    if (!slot.request->error().empty()) {
+      ++result_.failed;
+      callbacks_.warning(fmt::format("{}: sample {} failed: {}", cell.label, slot.item.sample->id,
+                                     slot.request->error()));
+    }
+    slot.request.reset();
+    callbacks_.progress(
+        {.phase = "quality", .what = cell.label, .done = ++finished, .total = total});
+  };
+  callbacks_.progress({.phase = "quality", .what = cell.label, .done = 0, .total = total});
+  while (!waiting.empty() || !live.empty()) {
+    if (callbacks_.interrupted()) {
+      // What is in flight is dropped: it was never recorded, so the next run decodes it again.
+      result_.interrupted = true;
+      for (Request* request : live) decoder.finish(*request);
+      return;
+    }
+    for (std::size_t i = 0; i < slots.size() && !waiting.empty(); ++i) {
+      Slot& slot = slots[i];
+      if (slot.request) continue;
+      slot.item = std::move(waiting.front());
+      waiting.pop_front();
+      slot.request = std::make_unique<Request>(
+          slot.item.sample->id, slot.item.prompt, RequestLimits{.max_tokens = task.max_tokens},
+          target.end_ids, Rng(experiment_.config.seed, slot.item.sample->id, "decode"));
+      slot.request->slot = static_cast<std::int32_t>(i);
+      decoder.start(*slot.request);
+      if (slot.request->finished()) {
+        store(slot);
+      } else {
+        live.push_back(slot.request.get());
+      }
+    }
+    if (!live.empty()) decoder.pass(live);
+    std::erase_if(live, [](const Request* request) { return request->finished(); });
+    for (Slot& slot : slots) {
+      if (slot.request && slot.request->finished()) store(slot);
+    }
+    if (result_.failed > experiment_.config.max_failed_samples) {
+      result_.too_many_failed = true;
+      for (Request* request : live) decoder.finish(*request);
+      return;
+    }
+  }
+}
+
+void Session::speed(std::vector<LoadedCell*> cells, Model& model) {
+  const SpeedConfig& config = experiment_.config.speed_config;
+  const TaskSet& task = experiment_.tasks[cells.front()->index.task];
+  std::vector<WorkItem> work;
+  for (const Sample& sample : task.samples) {
+    if (static_cast<std::int32_t>(work.size()) == config.prompts) break;
+    std::string rendered;
+    work.push_back({.sample_id = sample.id,
+                    .prompt = model.prompt_ids(task.task->prompt(sample, {}), &rendered),
+                    .tokens = config.tokens});
+  }
+  std::vector<Arm> arms;
+  Json set = {{"tokens", config.tokens},
+              {"warmup", config.warmup},
+              {"order", config.order == OrderOfArms::kAbba ? "abba" : "sas"}};
+  for (const LoadedCell* cell : cells) {
+    arms.push_back({.name = cell->label,
+                    .drafter = cell->drafter.get(),
+                    .verifier = experiment_.rules[cell->index.verifier].verifier.get(),
+                    .drafts = experiment_.drafters[cell->index.drafter].drafts,
+                    .batch = experiment_.decodings[cell->index.decoding].batch});
+    set["cells"].push_back(cell->key);
+  }
+  for (const WorkItem& item : work) set["prompts"].push_back(sha256_tokens(item.prompt));
+  // Groups belong to a set: the same arms over the same work. Another set never mixes with it.
+  const std::string set_key = sha256_hex(canonical_json(set));
+  const std::set<std::int64_t> done = store_.groups_done(set_key);
+  const auto missing = [&](std::int64_t group) { return !done.contains(group); };
+  bool warm = false;
+  for (std::int64_t group = 0; group < config.groups; ++group) {
+    if (!missing(group)) continue;
+    if (!warm) {
+      callbacks_.progress({.phase = "warm-up", .what = task.info.name, .done = 0, .total = 1});
+      warm_up(*model.target, arms, work, config.warmup);
+      warm = true;
+    }
+    callbacks_.progress(
+        {.phase = "speed", .what = task.info.name, .done = group, .total = config.groups});
+    const std::vector<SlotResult> slots =
+        run_group(*model.target, arms, work, group, callbacks_.interrupted);
+    if (slots.empty()) {
+      result_.interrupted = true;
+      return;
+    }
+    std::vector<SpeedSlotRow> rows;
+    for (const SlotResult& slot : slots) {
+      rows.push_back({.cell_id = cells[slot.arm]->id,
+                      .run_id = run_id_,
+                      .set_key = set_key,
+                      .group = group,
+                      .slot = slot.slot,
+                      .prompts = slot.prompts,
+                      .tokens = slot.tokens,
+                      .passes = slot.passes,
+                      .drafted = slot.drafted,
+                      .accepted = slot.accepted,
+                      .post_end_tokens = slot.post_end_tokens,
+                      .decode_ns = slot.decode_ns,
+                      .prefill_ns = slot.prefill_ns,
+                      .draft_ns = slot.times.draft_ns,
+                      .verify_ns = slot.times.verify_ns,
+                      .rule_ns = slot.times.rule_ns,
+                      .cache_ns = slot.times.cache_ns,
+                      .tokens_sha256 = slot.tokens_sha256});
+    }
+    store_.save_group(rows);
+    ++result_.groups;
+    callbacks_.progress(
+        {.phase = "speed", .what = task.info.name, .done = group + 1, .total = config.groups});
+  }
+}
+
+}  // namespace asdbench

@@ -1,0 +1,64 @@
+// Runs the cells of an experiment: quality on natural endings, speed on fixed work, every sample
+// stored as it ends.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "eval/run/experiment.h"
+#include "results/store.h"
+
+namespace asdbench {
+
+/// One step of a long run, for a progress line.
+struct ProgressEvent {
+  std::string phase;  // "load", "quality", "warm-up", "speed"
+  std::string what;   // the cell or group
+  std::int64_t done = 0;
+  std::int64_t total = 0;
+};
+
+struct SessionCallbacks {
+  std::function<void(const ProgressEvent&)> progress = [](const ProgressEvent&) {};
+  std::function<void(const std::string&)> warning = [](const std::string&) {};
+  std::function<bool()> interrupted = [] { return false; };
+};
+
+struct SessionResult {
+  std::int64_t decoded = 0;  // samples decoded by this run
+  std::int64_t reused = 0;   // samples that were there already
+  std::int64_t failed = 0;   // samples stored as failed by this run
+  std::int64_t groups = 0;   // speed groups timed by this run
+  bool interrupted = false;
+  bool too_many_failed = false;
+};
+
+class Session {
+ public:
+  Session(Experiment& experiment, const ExperimentOptions& options, ResultStore& store,
+          SessionCallbacks callbacks);
+
+  /// Decodes, scores, times and stores what the database does not hold yet. `run` describes this
+  /// invocation.
+  SessionResult run(RunRow run);
+
+ private:
+  struct LoadedCell;
+  void run_target(std::size_t target);
+  LoadedCell load_cell(const CellIndex& index, Model& model);
+  void quality(LoadedCell& cell, Model& model);
+  void speed(std::vector<LoadedCell*> arms, Model& model);
+  OutputRow finished_row(const LoadedCell& cell, const Model& model, const Sample& sample,
+                         const Request& request, const std::string& rendered) const;
+
+  Experiment& experiment_;
+  const ExperimentOptions& options_;
+  ResultStore& store_;
+  SessionCallbacks callbacks_;
+  SessionResult result_;
+  std::int64_t run_id_ = 0;
+};
+
+}  // namespace asdbench

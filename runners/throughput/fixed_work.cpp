@@ -1,0 +1,144 @@
+// Fixed-work groups: every arm decodes the same counted tokens, in mirrored order.
+#include "runners/throughput/fixed_work.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+
+#include "eval/core/digest.h"
+#include "eval/core/error.h"
+
+namespace asdbench {
+namespace {
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+DecoderOptions options_for(const Arm& arm, const std::vector<WorkItem>& work) {
+  DecoderOptions options{.drafts = arm.drafts, .requests = arm.batch, .positions = 0};
+  for (const WorkItem& item : work) {
+    const auto positions =
+        static_cast<std::int64_t>(item.prompt.size()) + item.tokens + 1 + arm.drafts + 1;
+    options.positions = std::max(options.positions, positions);
+  }
+  return options;
+}
+
+/// Counted tokens after the first end id: text that no reader would have seen.
+std::int64_t tokens_after_end(std::span<const TokenId> output, std::span<const TokenId> end_ids) {
+  const auto is_end = [&](TokenId id) {
+    return std::binary_search(end_ids.begin(), end_ids.end(), id);
+  };
+  const auto end = std::find_if(output.begin(), output.end(), is_end);
+  return end == output.end() ? 0 : output.end() - end - 1;
+}
+
+/// Decodes `items` (at most one per slot) together and adds what was counted to `result`.
+void decode_together(Decoder& decoder, std::span<const WorkItem> items,
+                     std::span<const TokenId> end_ids, SlotResult& result, Sha256& digest) {
+  std::vector<std::unique_ptr<Request>> requests;
+  std::vector<Request*> live;
+  for (const WorkItem& item : items) {
+    requests.push_back(std::make_unique<Request>(
+        item.sample_id, item.prompt,
+        RequestLimits{.max_tokens = item.tokens + 1, .ignore_end_ids = true}, end_ids, Rng()));
+    requests.back()->slot = static_cast<std::int32_t>(requests.size()) - 1;
+  }
+  for (const auto& request : requests) {
+    decoder.start(*request);
+    result.prefill_ns += request->prefill_ns;
+    if (!request->finished()) live.push_back(request.get());
+  }
+  const std::int64_t begin = now_ns();
+  while (!live.empty()) {
+    decoder.pass(live);
+    std::erase_if(live, [](const Request* request) { return request->finished(); });
+  }
+  result.decode_ns += now_ns() - begin;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    Request& request = *requests[i];
+    decoder.finish(request);
+    const std::span<const TokenId> output = request.output();
+    const auto expected = static_cast<std::size_t>(items[i].tokens) + 1;
+    if (!request.error().empty() || output.size() != expected) {
+      throw DataError(fmt::format(
+          "fixed work: prompt {} gave {} tokens, {} expected{}{}\n  choose shorter prompts, fewer "
+          "speed.tokens, or leave this prompt out",
+          items[i].sample_id, output.size(), expected, request.error().empty() ? "" : ": ",
+          request.error()));
+    }
+    result.prompts += 1;
+    result.tokens += static_cast<std::int64_t>(output.size()) - 1;
+    result.post_end_tokens += tokens_after_end(output, end_ids);
+    result.passes += static_cast<std::int64_t>(request.passes().size());
+    for (const PassRecord& pass : request.passes()) {
+      result.drafted += pass.drafted;
+      result.accepted += pass.accepted;
+    }
+    digest.update(sha256_tokens(output));
+  }
+}
+
+}  // namespace
+
+std::vector<std::size_t> slot_order(std::size_t arms, std::int64_t group) {
+  std::vector<std::size_t> order;
+  const std::size_t first = static_cast<std::size_t>(group) % std::max<std::size_t>(arms, 1);
+  for (std::size_t i = 0; i < arms; ++i) order.push_back((first + i) % arms);
+  for (std::size_t i = arms; i-- > 0;) order.push_back(order[i]);
+  return order;
+}
+
+std::vector<SlotResult> run_group(Target& target, const std::vector<Arm>& arms,
+                                  const std::vector<WorkItem>& work, std::int64_t group,
+                                  const std::function<bool()>& interrupted) {
+  const std::vector<TokenId> end_ids = target.info().end_ids;
+  std::vector<SlotResult> results;
+  for (const std::size_t index : slot_order(arms.size(), group)) {
+    const Arm& arm = arms[index];
+    Decoder decoder(target, *arm.drafter, *arm.verifier, options_for(arm, work));
+    SlotResult result{.arm = index, .slot = static_cast<std::int32_t>(results.size())};
+    Sha256 digest;
+    for (std::size_t i = 0; i < work.size(); i += static_cast<std::size_t>(arm.batch)) {
+      if (interrupted()) return {};
+      const std::size_t count = std::min(static_cast<std::size_t>(arm.batch), work.size() - i);
+      decode_together(decoder, std::span(work).subspan(i, count), end_ids, result, digest);
+    }
+    result.times = decoder.times();
+    result.tokens_sha256 = digest.finish_hex();
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+void warm_up(Target& target, const std::vector<Arm>& arms, const std::vector<WorkItem>& work,
+             std::int32_t requests) {
+  const std::vector<TokenId> end_ids = target.info().end_ids;
+  for (const Arm& arm : arms) {
+    Decoder decoder(target, *arm.drafter, *arm.verifier, options_for(arm, work));
+    SlotResult uncounted;
+    Sha256 digest;
+    for (std::int32_t i = 0; i < requests; ++i) {
+      const std::size_t item = static_cast<std::size_t>(i) % work.size();
+      decode_together(decoder, std::span(work).subspan(item, 1), end_ids, uncounted, digest);
+    }
+  }
+}
+
+double group_log_ratio(const std::vector<SlotResult>& slots, std::size_t arm, std::size_t base) {
+  double difference = 0;
+  for (const SlotResult& slot : slots) {
+    const double log_time = std::log(static_cast<double>(slot.decode_ns));
+    if (slot.arm == base) difference += log_time / 2;
+    if (slot.arm == arm) difference -= log_time / 2;
+  }
+  return difference;
+}
+
+}  // namespace asdbench
