@@ -32,6 +32,7 @@ function(asdbench_add_library name)
     target_link_libraries(asdbench_${name} PUBLIC asdbench_${need})
   endforeach()
   set_property(GLOBAL APPEND PROPERTY ASDBENCH_LIBRARIES ${name})
+  set_property(GLOBAL APPEND PROPERTY ASDBENCH_THIRD_PARTY ${arg_PRIVATE})
 endfunction()
 
 # asdbench_add_program(name SOURCES ... NEEDS folder ... [PRIVATE third-party ...])
