@@ -44,7 +44,7 @@ function(asdbench_add_program name)
 endfunction()
 
 # asdbench_add_tests(name SOURCES ... [NEEDS folder ...] [PRIVATE ...] [LABELS ...] [TIMEOUT seconds])
-# One GoogleTest program a folder; data lie under <folder>/tests/data, which ASDBENCH_TEST_DATA names.
+# One GoogleTest program a folder, run in the root folder; data lie under <folder>/tests/data: ASDBENCH_TEST_DATA.
 # A second program of the same folder (slow, gpu) takes another name.
 function(asdbench_add_tests name)
   if(NOT ASDBENCH_DEVELOPER OR ASDBENCH_FUZZ)
@@ -62,11 +62,13 @@ function(asdbench_add_tests name)
   endif()
   asdbench_add_program(${name}_tests SOURCES ${arg_SOURCES} NEEDS ${arg_NEEDS}
     PRIVATE GTest::gtest_main GTest::gmock ${arg_PRIVATE})
+  # Relative, so that the compiler cache hits in another clone: tests run in the root folder of the sources.
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE folder)
   target_compile_definitions(${name}_tests PRIVATE
-    ASDBENCH_TEST_DATA="${CMAKE_CURRENT_SOURCE_DIR}/tests/data" ASDBENCH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    ASDBENCH_TEST_DATA="${folder}/tests/data" ASDBENCH_SOURCE_DIR=".")
   include(GoogleTest)
   gtest_discover_tests(${name}_tests TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
 endfunction()
 
 # asdbench_add_fuzzer(name SOURCE file CORPUS folder NEEDS folder ... [PRIVATE third-party ...])
