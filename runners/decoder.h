@@ -33,9 +33,11 @@ class Decoder {
   /// Allocates in target and drafter for the options. The three must outlive the decoder.
   Decoder(Target& target, Drafter& drafter, const Verifier& verifier, DecoderOptions options);
 
-  /// Prefill and the first token. The request takes the slot given in it.
+  /// Prefill and the first token. The request takes the slot given in it. A prompt that does not
+  /// fit, or a row that cannot be judged, fails the request.
   void start(Request& request);
-  /// Advances every live request by one pass. A batch of one is not a special case.
+  /// Advances every live request by one pass; finished ones are passed over. A batch of one is not
+  /// a special case. Touches no heap unless a request fails.
   void pass(std::span<Request* const> live);
   /// Gives the slot back.
   void finish(Request& request);
@@ -46,12 +48,19 @@ class Decoder {
   const DecoderOptions& options() const { return options_; }
 
  private:
+  /// Lets the drafter propose; returns the requests that take part in the pass.
+  std::span<Request* const> draft(std::span<Request* const> live);
+  /// Rows `row` and following of the step, as the block of one request.
+  Block block_of(const Request& request, const StepView& step, std::size_t row) const;
+
   Target& target_;
   Drafter& drafter_;
   const Verifier& verifier_;
   DecoderOptions options_;
+  std::int64_t vocab_ = 0;
   std::int64_t positions_ = 0;       // position limit of target and drafter together
-  std::vector<DraftLimits> limits_;  // [requests]
+  std::vector<Request*> batch_;      // requests of the pass
+  std::vector<DraftLimits> limits_;  // of each of them
   PassTimes times_;
 };
 

@@ -76,6 +76,7 @@ class Drafter {
   virtual void propose(std::span<Request* const> live, std::span<const DraftLimits> limits);
   /// After the cut and before the commit: what of the proposal was kept, and what followed.
   virtual void observe(const Request&, const Kept&) {}
+  /// Forgets the slot; also called for a request that never began.
   virtual void release(const Request&) {}
 
  protected:

@@ -24,8 +24,7 @@ struct RequestLimits {
 
 class Request {
  public:
-  /// Reserves everything that the decode loop appends to. `end_ids` must outlive the request and be
-  /// sorted.
+  /// `end_ids` must outlive the request and be sorted. DataError when the prompt is empty.
   Request(std::string sample_id, std::vector<TokenId> prompt, RequestLimits limits,
           std::span<const TokenId> end_ids, Rng rng);
 
@@ -51,8 +50,8 @@ class Request {
   const std::vector<PassRecord>& passes() const { return passes_; }
   const std::vector<ExceptionRecord>& exceptions() const { return exceptions_; }
 
-  /// Commits the token that prefill yields. `positions` is the position limit of target and
-  /// drafter.
+  /// Commits the token that prefill yields, and reserves everything that the decode loop appends
+  /// to. `positions` is the position limit of target and drafter.
   void commit_first(TokenId token, std::int64_t positions);
   /// Tokens, ledger and pass record: all or nothing.
   void commit(const Kept& kept, const Decision& decision);

@@ -39,7 +39,8 @@ struct StopRule {
 struct Block {
   std::span<const TokenId> draft;  // [K], K >= 0
   RowScoresView scores;            // [K + 1]; row i follows draft[0..i)
-  LogitsView target;  // [K + 1, vocab] float32; data is null when the target kept them on a device
+  LogitsView target;  // [K + 1, vocab] float32; data is null when the target kept them on a
+                      // device, rows and vocab are set always
   std::optional<LogitsView> draft_logits;  // [K, vocab], for rules that read the drafter's law
   const StopRule& stop;
   std::int32_t output_position =
