@@ -59,11 +59,13 @@ std::string cpu_model() {
   return "unknown";
 }
 
-ExitCode env(bool json) {
+}  // namespace
+
+Facts machine_facts() {
   const BuildInfo build = build_info();
   const auto pages = static_cast<double>(sysconf(_SC_PHYS_PAGES));
   const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
-  const std::vector<std::pair<std::string, std::string>> values = {
+  return {
       {"version", build.version},
       {"commit", build.commit + (build.dirty ? " (with changes)" : "")},
       {"compiler", build.compiler},
@@ -77,6 +79,12 @@ ExitCode env(bool json) {
       {"models", default_paths().models.string()},
       {"data", default_paths().data.string()},
   };
+}
+
+namespace {
+
+ExitCode env(bool json) {
+  const Facts values = machine_facts();
   if (json) {
     Json out;
     for (const auto& [key, value] : values) out[key] = value;

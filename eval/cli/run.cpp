@@ -122,7 +122,8 @@ ExitCode run(const RunOptions& options) {
   row.dirty = build.dirty;
   row.host = host_name();
   row.seed = experiment.config.seed;
-  const SessionResult result = session.run(row);
+  const Facts facts = machine_facts();
+  const SessionResult result = session.run(row, {facts.begin(), facts.end()});
   progress.clear();
 
   const std::vector<Check> checks = check_rows(store);

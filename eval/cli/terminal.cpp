@@ -56,6 +56,7 @@ void install_interrupt_handler() {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file over its size limit is a write error, not the end
 }
 
 bool interrupted() { return stop_requested.load(std::memory_order_relaxed); }

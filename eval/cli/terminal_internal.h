@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "eval/run/experiment.h"
 #include "eval/run/session.h"
@@ -46,5 +48,9 @@ struct BuildInfo {
   bool dirty = false, torch = false, cuda = false;
 };
 BuildInfo build_info();
+
+/// What this build and this machine are, in the order of printing; stored with every run.
+using Facts = std::vector<std::pair<std::string, std::string>>;
+Facts machine_facts();
 
 }  // namespace asdbench::cli

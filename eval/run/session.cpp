@@ -62,9 +62,11 @@ Session::Session(Experiment& experiment, const ExperimentOptions& options, Resul
                  SessionCallbacks callbacks)
     : experiment_(experiment), options_(options), store_(store), callbacks_(std::move(callbacks)) {}
 
-SessionResult Session::run(RunRow run) {
+SessionResult Session::run(const RunRow& run,
+                           const std::map<std::string, std::string>& environment) {
   result_ = {};
   run_id_ = store_.begin_run(run);
+  store_.save_environment(run_id_, environment);
   std::string status = "failed";
   try {
     for (std::size_t target = 0; target < experiment_.config.targets.size(); ++target) {

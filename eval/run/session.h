@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -41,8 +42,8 @@ class Session {
           SessionCallbacks callbacks);
 
   /// Decodes, scores, times and stores what the database does not hold yet. `run` describes this
-  /// invocation.
-  SessionResult run(RunRow run);
+  /// invocation, `environment` the machine and the build.
+  SessionResult run(const RunRow& run, const std::map<std::string, std::string>& environment);
 
  private:
   struct LoadedCell;

@@ -1,0 +1,290 @@
+// The whole program from outside: exit codes, messages, resume after every kind of end, golden
+// output.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+extern char** environ;
+
+namespace asdbench {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string read_file(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+void write_file(const fs::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+struct Outcome {
+  int code = -1;    // exit code; 128 + signal when it was killed
+  std::string out;  // stdout
+  std::string err;  // stderr
+};
+
+class ProgramTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::temp_directory_path() / fmt::format("asdbench-{}-{}", info->name(), getpid());
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  /// A config over the toy target and our samples; `extra` is appended.
+  fs::path config(const std::string& name = "config.yaml", const std::string& verifier = "asd") {
+    const fs::path path = folder_ / name;
+    write_file(path, fmt::format("run: {{name: test, seed: 7, phases: [quality]}}\n"
+                                 "matrix:\n"
+                                 "  task: [{{gsm8k: {{split: samples, max_tokens: 64}}}}]\n"
+                                 "  target: [toy]\n"
+                                 "  drafter: [none, {{ngram: {{K: 4}}}}]\n"
+                                 "  verifier: [strict, {{{}: {{B: 8, g: 0.25, M: 2}}}}]\n"
+                                 "skip: [{{drafter: none, verifier: asd}}]\n",
+                                 verifier));
+    return path;
+  }
+  std::string database(const std::string& name = "test.db") { return (folder_ / name).string(); }
+
+  pid_t start(std::vector<std::string> arguments, const std::string& tag = "run") {
+    arguments.insert(arguments.begin(), ASDBENCH_PROGRAM);
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC;
+    posix_spawn_file_actions_addopen(&actions, 1, (folder_ / (tag + ".out")).c_str(), kFlags, 0644);
+    posix_spawn_file_actions_addopen(&actions, 2, (folder_ / (tag + ".err")).c_str(), kFlags, 0644);
+    pid_t child = 0;
+    EXPECT_EQ(posix_spawn(&child, ASDBENCH_PROGRAM, &actions, nullptr, argv.data(), environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    return child;
+  }
+  Outcome wait(pid_t child, const std::string& tag = "run") {
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+            .out = read_file(folder_ / (tag + ".out")),
+            .err = read_file(folder_ / (tag + ".err"))};
+  }
+  Outcome run(const std::vector<std::string>& arguments) { return wait(start(arguments)); }
+  std::string dump(const std::string& path) {
+    const Outcome outcome = run({"report", path, "--outputs", "--format", "jsonl"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.out;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(ProgramTest, RunPrintsTheMatrixAndASecondRunDecodesNothing) {
+  const Outcome first = run({"run", config().string(), "--db", database()});
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("task gsm8k (our samples, not the official set) · target toy"));
+  EXPECT_THAT(first.out, HasSubstr("check greedy_outputs_equal: pass (40 checked)"));
+  EXPECT_THAT(first.out, HasSubstr("decoded 120 samples, reused 0"));
+  const std::string before = dump(database());
+  const Outcome second = run({"run", config().string(), "--db", database()});
+  EXPECT_EQ(second.code, 0) << second.err;
+  EXPECT_THAT(second.out, HasSubstr("decoded 0 samples, reused 120"));
+  EXPECT_EQ(dump(database()), before);
+  const Outcome larger = run({"run", config().string(), "--db", database(), "--limit", "5"});
+  EXPECT_THAT(larger.out, HasSubstr("decoded 0 samples, reused 15"));
+}
+
+TEST_F(ProgramTest, TwoRunsDumpTheSame) {
+  ASSERT_EQ(run({"run", config().string(), "--db", database("a.db")}).code, 0);
+  ASSERT_EQ(run({"run", config().string(), "--db", database("b.db")}).code, 0);
+  const std::string dump_a = dump(database("a.db"));
+  EXPECT_GT(dump_a.size(), 10000U);
+  EXPECT_EQ(dump_a, dump(database("b.db")));
+}
+
+TEST_F(ProgramTest, ShardsTogetherAreTheWhole) {
+  for (const char* shard : {"1/3", "2/3", "3/3"}) {
+    ASSERT_EQ(run({"run", config().string(), "--db", database("a.db"), "--shard", shard}).code, 0);
+  }
+  ASSERT_EQ(run({"run", config().string(), "--db", database("b.db")}).code, 0);
+  EXPECT_EQ(dump(database("a.db")), dump(database("b.db")));
+}
+
+TEST_F(ProgramTest, BatchedOutputsEqualOneAtATime) {
+  ASSERT_EQ(run({"run", config().string(), "--db", database("a.db")}).code, 0);
+  const Outcome batched = run(
+      {"run", config().string(), "--db", database("b.db"), "--set", "matrix.decoding[0].batch=7"});
+  ASSERT_EQ(batched.code, 0) << batched.err;
+  // The batch is a coordinate of the cell; everything else must agree.
+  std::string one = dump(database("a.db"));
+  std::string seven = dump(database("b.db"));
+  for (std::size_t at = 0; (at = seven.find("\"batch\":7", at)) != std::string::npos;) {
+    seven.replace(at, 9, "\"batch\":1");
+  }
+  EXPECT_NE(one.find("\"batch\":1"), std::string::npos);
+  EXPECT_EQ(one, seven);
+}
+
+// Kills at several moments; whatever was recorded stays, and the resumed run ends where an
+// undisturbed one does.
+TEST_F(ProgramTest, KilledAnywhereAndResumedDumpsTheSame) {
+  ASSERT_EQ(run({"run", config().string(), "--db", database("whole.db")}).code, 0);
+  const std::string expected = dump(database("whole.db"));
+  for (const int milliseconds : {1, 10, 20, 40, 80}) {
+    const std::string path = database(fmt::format("killed-{}.db", milliseconds));
+    const pid_t child = start({"run", config().string(), "--db", path});
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    kill(child, SIGKILL);
+    wait(child);
+    const Outcome resumed = run({"run", config().string(), "--db", path});
+    EXPECT_EQ(resumed.code, 0) << resumed.err;
+    EXPECT_EQ(dump(path), expected) << milliseconds;
+  }
+}
+
+TEST_F(ProgramTest, InterruptStopsCleanlyAndTheRunGoesOn) {
+  const std::vector<std::string> command = {"run",   config().string(),
+                                            "--db",  database(),
+                                            "--set", "matrix.task[0].gsm8k.max_tokens=3000"};
+  const pid_t child = start(command);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  kill(child, SIGINT);
+  const Outcome outcome = wait(child);
+  EXPECT_EQ(outcome.code, 130) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("run the same command again"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("bug")));
+}
+
+TEST_F(ProgramTest, TwoRunsOnOneDatabaseLoseAndDoubleNothing) {
+  const pid_t first = start({"run", config().string(), "--db", database("both.db")}, "first");
+  const pid_t second = start({"run", config().string(), "--db", database("both.db")}, "second");
+  const Outcome a = wait(first, "first");
+  const Outcome b = wait(second, "second");
+  // Both may finish, or one may be told that the other writes; never a crash.
+  for (const Outcome& outcome : {a, b}) {
+    EXPECT_TRUE(outcome.code == 0 || outcome.code == 3) << outcome.code << outcome.err;
+  }
+  ASSERT_EQ(run({"run", config().string(), "--db", database("both.db")}).code, 0);
+  ASSERT_EQ(run({"run", config().string(), "--db", database("alone.db")}).code, 0);
+  EXPECT_EQ(dump(database("both.db")), dump(database("alone.db")));
+}
+
+TEST_F(ProgramTest, SpeedPhaseGivesRatiosAndIsNotRepeated) {
+  const std::vector<std::string> command = {"run",     config().string(),
+                                            "--db",    database(),
+                                            "--limit", "3",
+                                            "--set",   "run.phases=[quality, speed]",
+                                            "--set",   "speed.tokens=16",
+                                            "--set",   "speed.prompts=2",
+                                            "--set",   "speed.groups=3"};
+  const Outcome first = run(command);
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("timed 3 speed groups"));
+  const Outcome second = run(command);
+  EXPECT_THAT(second.out, HasSubstr("timed 0 speed groups"));
+}
+
+TEST_F(ProgramTest, UsageErrorsSayWhereAndEndWithTwo) {
+  const Outcome misspelt = run({"run", config("typo.yaml", "adz").string(), "--db", database()});
+  EXPECT_EQ(misspelt.code, 2);
+  EXPECT_THAT(misspelt.err, HasSubstr("typo.yaml:6: matrix.verifier[1]: unknown verifier \"adz\""));
+  EXPECT_THAT(misspelt.err, HasSubstr("did you mean \"asd\"?"));
+  EXPECT_FALSE(fs::exists(database())) << "a refused config leaves no database behind";
+  const Outcome absent = run({"run", (folder_ / "absent.yaml").string()});
+  EXPECT_EQ(absent.code, 2);
+  EXPECT_THAT(absent.err, HasSubstr("absent.yaml"));
+  EXPECT_EQ(run({"run", config().string(), "--shard", "3/2"}).code, 2);
+  EXPECT_EQ(run({"run", config().string(), "--set", "speed.groups"}).code, 2);
+  EXPECT_EQ(run({"frobnicate"}).code, 2);
+  EXPECT_EQ(run({}).code, 2);
+  const Outcome warm = run({"run", config().string(), "--db", database(), "--set",
+                            "matrix.decoding[0].temperature=0.7"});
+  EXPECT_EQ(warm.code, 2);
+  EXPECT_THAT(warm.err, HasSubstr("temperature must be 0"));
+  const Outcome deep = run(
+      {"run", config().string(), "--db", database(), "--set", "matrix.drafter[1].ngram.K=1000"});
+  EXPECT_EQ(deep.code, 2);
+  EXPECT_THAT(deep.err, HasSubstr("K"));
+}
+
+TEST_F(ProgramTest, EnvironmentErrorsEndWithThree) {
+  write_file(folder_ / "garbage.db", std::string(5000, 'x'));
+  const Outcome garbage = run({"report", database("garbage.db")});
+  EXPECT_EQ(garbage.code, 3);
+  EXPECT_THAT(garbage.err, HasSubstr("garbage.db"));
+  EXPECT_EQ(run({"report", database("absent.db")}).code, 3);
+  const Outcome folder = run({"run", config().string(), "--db", folder_.string()});
+  EXPECT_EQ(folder.code, 3);
+  const Outcome model =
+      run({"run", config().string(), "--db", database(), "--set",
+           "matrix.target[0]={path: " + (folder_ / "absent.gguf").string() + "}"});
+  EXPECT_EQ(model.code, 3) << model.err;
+  EXPECT_THAT(model.err, HasSubstr("absent.gguf"));
+  EXPECT_EQ(run({"conformance", "asd", (folder_ / "nothing").string()}).code, 3);
+}
+
+// A file-size limit stands in for a full disk: every write past it fails.
+TEST_F(ProgramTest, FullDiskIsAnErrorAndLosesNothing) {
+  const std::string path = database("full.db");
+  rlimit old_limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  rlimit small = old_limit;
+  small.rlim_cur = 200 * 1024;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const pid_t child = start({"run", config().string(), "--db", path});
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  const Outcome full = wait(child);
+  EXPECT_EQ(full.code, 3) << full.err;
+  EXPECT_THAT(full.err, HasSubstr("full.db"));
+  const Outcome resumed = run({"run", config().string(), "--db", path});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  ASSERT_EQ(run({"run", config().string(), "--db", database("whole.db")}).code, 0);
+  EXPECT_EQ(dump(path), dump(database("whole.db")));
+}
+
+TEST_F(ProgramTest, GoldenTextOfListPlanAndReport) {
+  const fs::path golden = fs::path(ASDBENCH_TEST_DATA);
+  EXPECT_EQ(run({"list"}).out, read_file(golden / "list.txt"));
+  const Outcome plan = run({"plan", config().string()});
+  EXPECT_EQ(plan.code, 0) << plan.err;
+  // The last paragraph holds the machine's read rate.
+  EXPECT_EQ(plan.out.substr(0, plan.out.find("\n\n")) + "\n", read_file(golden / "plan.txt"));
+  ASSERT_EQ(run({"run", config().string(), "--db", database()}).code, 0);
+  EXPECT_EQ(run({"report", database()}).out, read_file(golden / "report.txt"));
+  EXPECT_EQ(run({"report", database(), "--format", "md"}).out, read_file(golden / "report.md"));
+  EXPECT_EQ(run({"report", database(), "--format", "csv"}).out, read_file(golden / "report.csv"));
+  EXPECT_EQ(run({"report", database(), "--format", "json"}).out, read_file(golden / "report.json"));
+}
+
+TEST_F(ProgramTest, EveryCommandHasHelpWithAnExample) {
+  for (const char* command :
+       {"run", "plan", "report", "list", "env", "data", "model", "conformance"}) {
+    const Outcome help = run({command, "--help"});
+    EXPECT_EQ(help.code, 0) << command;
+    EXPECT_THAT(help.out, HasSubstr("Example:\n  asdbench " + std::string(command))) << command;
+  }
+}
+
+}  // namespace
+}  // namespace asdbench
