@@ -1,0 +1,28 @@
+// The table of CPU kernels of one instruction set; the only place where a set is turned into code.
+#pragma once
+
+#include <cstdint>
+
+#include "runners/kernels/isa.h"
+#include "runners/kernels/score_rows.h"
+
+namespace asdbench::kernels {
+
+struct CpuKernels {
+  /// score_rows.h, on the host.
+  void (*score_rows)(const float* logits, const TokenId* draft, std::int64_t rows,
+                     std::int64_t vocab, MaskedVocab masked, RowScores out);
+  /// Exclusive or of `count` 64-bit words at `words`, 64-byte aligned, `count` a multiple of 64:
+  /// the plain read that bandwidth is measured with.
+  std::uint64_t (*read)(const std::uint64_t* words, std::int64_t count);
+};
+
+/// Errors: IsaError when this CPU or build lacks `isa`.
+const CpuKernels& cpu_kernels(Isa isa);
+
+/// One per translation unit that is compiled for its set (CMakeLists.txt); use cpu_kernels().
+extern const CpuKernels kPlainKernels;
+extern const CpuKernels kAvx2Kernels;
+extern const CpuKernels kAvx512Kernels;
+
+}  // namespace asdbench::kernels

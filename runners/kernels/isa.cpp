@@ -1,0 +1,85 @@
+// Asks the CPU what it can do and reads ASDBENCH_ISA.
+#include "runners/kernels/isa.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "runners/kernels/errors.h"
+
+namespace asdbench::kernels {
+namespace {
+
+constexpr Isa kAllIsas[] = {Isa::kPlain, Isa::kAvx2, Isa::kAvx512};
+
+std::string names(const std::vector<Isa>& isas) {
+  std::string text;
+  for (const Isa isa : isas) {
+    text += text.empty() ? "" : ", ";
+    text += name_of(isa);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string_view name_of(Isa isa) {
+  switch (isa) {
+    case Isa::kPlain:
+      return "plain";
+    case Isa::kAvx2:
+      return "avx2";
+    case Isa::kAvx512:
+      return "avx512";
+  }
+  return "unknown";
+}
+
+bool supported(Isa isa) {
+#if defined(__x86_64__)
+  // The builtin also asks the operating system whether it saves the wide registers.
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                    __builtin_cpu_supports("f16c");
+  switch (isa) {
+    case Isa::kPlain:
+      return true;
+    case Isa::kAvx2:
+      return avx2;
+    case Isa::kAvx512:
+      return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  }
+  return false;
+#else
+  return isa == Isa::kPlain;
+#endif
+}
+
+std::vector<Isa> supported_isas() {
+  std::vector<Isa> isas;
+  for (const Isa isa : kAllIsas) {
+    if (supported(isa)) isas.push_back(isa);
+  }
+  return isas;
+}
+
+Isa choose_isa(const char* wanted) {
+  const std::vector<Isa> usable = supported_isas();
+  if (wanted == nullptr) return usable.back();
+  for (const Isa isa : kAllIsas) {
+    if (name_of(isa) != wanted) continue;
+    if (supported(isa)) return isa;
+    throw IsaError("ASDBENCH_ISA=" + std::string(wanted) +
+                   ": this CPU or build lacks it; usable here: " + names(usable) +
+                   "; unset the variable to let the program choose");
+  }
+  throw IsaError("ASDBENCH_ISA=" + std::string(wanted) +
+                 ": unknown instruction set; usable here: " + names(usable) +
+                 "; unset the variable to let the program choose");
+}
+
+Isa active_isa() {
+  static const Isa isa = choose_isa(std::getenv("ASDBENCH_ISA"));
+  return isa;
+}
+
+}  // namespace asdbench::kernels
