@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
+#include <utility>
 #include <vector>
 
 #include "eval/core/token_id.h"
@@ -51,9 +51,9 @@ struct Tensor {
 };
 
 /// Widens or dequantises all of a tensor to float32 (specs: targets, section 10.5), in fp32 without
-/// contraction.
+/// contraction. `out` holds elements() values. InternalError on another size.
 void dequantise(const Tensor& tensor, std::span<float> out);
-/// The same for rows [first, first + count) of a 2-D tensor.
+/// The same for rows [first, first + count) of a 2-D tensor; `out` is [count, shape[1]].
 void dequantise_rows(const Tensor& tensor, std::int64_t first, std::int64_t count,
                      std::span<float> out);
 
@@ -93,18 +93,35 @@ struct ModelConfig {
   std::optional<TokenId> bos_id;
 };
 
+/// Row of a stored q or k matrix (or bias) that holds row `hf_row` of the HF order: itself, unless
+/// interleaved_qk_rows. Source: specs, targets, section 10.4.
+std::int64_t stored_qk_row(const ModelConfig& config, std::int64_t hf_row);
+
+class GgufFile;
+
 /// An opened model: configuration and every expected tensor exactly once, shapes checked.
 class Checkpoint {
  public:
   virtual ~Checkpoint() = default;
   const ModelConfig& config() const { return config_; }
-  /// By HF name ("model.layers.0.self_attn.q_proj.weight"). ModelError kMissingTensor when absent.
+  /// By HF name ("model.layers.0.self_attn.q_proj.weight"), as stored: with interleaved_qk_rows, q
+  /// and k are in the file's order. "lm_head.weight" is the embedding when config().tied_head.
+  /// ModelError kMissingTensor when absent.
   const Tensor& tensor(std::string_view name) const;
+  /// All values of a tensor as float32 and in HF order, whatever the file stores. `out` holds
+  /// elements() values.
+  void read(std::string_view name, std::span<float> out) const;
   bool has(std::string_view name) const { return tensors_.find(name) != tensors_.end(); }
   const std::map<std::string, Tensor, std::less<>>& tensors() const { return tensors_; }
   std::int64_t parameters() const;  // tied matrices once
   std::int64_t tensor_bytes() const;
   const std::filesystem::path& path() const { return path_; }
+  /// The container, with the tokenizer's metadata; null for folders.
+  virtual const GgufFile* gguf() const { return nullptr; }
+  /// The chat template that came with the model, verbatim; "" when there is none.
+  const std::string& chat_template() const { return chat_template_; }
+  /// What the model's tokenizer is, for `inspect`: "gpt2/smollm", "tokenizer.json"; "" when absent.
+  const std::string& tokenizer_kind() const { return tokenizer_kind_; }
   /// Warnings for the user: ignored tensors, aliased heads, ...
   const std::vector<std::string>& warnings() const { return warnings_; }
 
@@ -112,10 +129,16 @@ class Checkpoint {
   ModelConfig config_;
   std::map<std::string, Tensor, std::less<>> tensors_;
   std::filesystem::path path_;
+  std::string chat_template_;
+  std::string tokenizer_kind_;
   std::vector<std::string> warnings_;
 };
 
-/// Opens a .gguf file or (a later issue) a folder with config.json and safetensors. ModelError.
+/// Opens a .gguf file. ModelError.
 std::unique_ptr<Checkpoint> open_checkpoint(const std::filesystem::path& path);
+
+/// What the headers say, as key and value in the order to print them: architecture, sizes, element
+/// types, context, end ids, chat template, tokenizer. Reads no weights.
+std::vector<std::pair<std::string, std::string>> describe_checkpoint(const Checkpoint& checkpoint);
 
 }  // namespace asdbench
