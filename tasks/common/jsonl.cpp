@@ -1,0 +1,108 @@
+// Splits on bytes first and decodes afterwards: a splitter of decoded text would break GSM8K's row
+// 2381.
+#include "tasks/common/jsonl.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <map>
+#include <system_error>
+
+#include "eval/core/error.h"
+
+namespace asdbench {
+namespace {
+
+std::string field_names(const Json& object) {
+  std::string names;
+  for (const auto& [key, value] : object.items()) names += (names.empty() ? "" : ", ") + key;
+  return names;
+}
+
+}  // namespace
+
+void JsonlRow::fail(const std::string& message) const {
+  throw DataError(fmt::format("{}: {}", where_, message));
+}
+
+const std::string& JsonlRow::text(const std::string& field) const {
+  const auto at = object_.find(field);
+  if (at == object_.end()) {
+    fail(fmt::format("field \"{}\" is missing\n  found: {}", field, field_names(object_)));
+  }
+  if (!at->is_string()) {
+    fail(fmt::format("field \"{}\" is {} {}, expected a string", field,
+                     at->is_array() || at->is_object() ? "an" : "a", at->type_name()));
+  }
+  return at->get_ref<const std::string&>();
+}
+
+void parse_jsonl(std::string_view content, const std::string& name,
+                 const std::function<void(const JsonlRow&)>& row, const JsonlLimits& limits) {
+  if (content.size() > limits.file_bytes) {
+    throw DataError(
+        fmt::format("{}: {} bytes, expected at most {}", name, content.size(), limits.file_bytes));
+  }
+  if (content.starts_with("\xef\xbb\xbf")) content.remove_prefix(3);
+  std::size_t index = 0;
+  while (!content.empty()) {
+    const std::size_t end = std::min(content.find('\n'), content.size());
+    const std::string_view line = content.substr(0, end);
+    content.remove_prefix(std::min(end + 1, content.size()));
+    const std::string where = fmt::format("{}:{}", name, index + 1);
+    if (line.size() > limits.line_bytes) {
+      throw DataError(fmt::format("{}: line of {} bytes, expected at most {}", where, line.size(),
+                                  limits.line_bytes));
+    }
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) {
+      throw DataError(where + ": empty line, expected one JSON object a line");
+    }
+    Json object;
+    try {
+      object = parse_json(line);
+    } catch (const DataError& error) {
+      throw DataError(where + ": " + error.what());
+    }
+    if (!object.is_object()) {
+      throw DataError(
+          fmt::format("{}: found {}, expected a JSON object", where, object.type_name()));
+    }
+    row(JsonlRow(index, where, std::move(object)));
+    ++index;
+  }
+  if (index == 0) throw DataError(name + ": no rows, expected one JSON object a line");
+}
+
+void read_jsonl(const std::filesystem::path& file, const std::function<void(const JsonlRow&)>& row,
+                const JsonlLimits& limits) {
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(file, error);
+  if (error) {
+    throw DataError(fmt::format("{}: cannot be read: {}", file.string(), error.message()));
+  }
+  if (size > limits.file_bytes) {
+    throw DataError(
+        fmt::format("{}: {} bytes, expected at most {}", file.string(), size, limits.file_bytes));
+  }
+  std::string content(size, '\0');
+  std::ifstream in(file, std::ios::binary);
+  in.read(content.data(), static_cast<std::streamsize>(size));
+  if (!in) {
+    throw DataError(
+        fmt::format("{}: cannot be read: got {} of {} bytes", file.string(), in.gcount(), size));
+  }
+  parse_jsonl(content, file.string(), row, limits);
+}
+
+void refuse_duplicate_ids(const Samples& samples, const std::string& name) {
+  std::map<std::string_view, std::size_t> rows;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const auto [first, inserted] = rows.emplace(samples[i].id, i);
+    if (!inserted) {
+      throw DataError(fmt::format("{}: id \"{}\" occurs in rows {} and {}, expected unique ids",
+                                  name, samples[i].id, first->second + 1, i + 1));
+    }
+  }
+}
+
+}  // namespace asdbench

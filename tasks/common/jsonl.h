@@ -1,0 +1,53 @@
+// Data files of one JSON object a line: hostile bytes to checked rows.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "eval/core/json.h"
+#include "eval/core/sample.h"
+
+namespace asdbench {
+
+/// One object of a JSONL file.
+class JsonlRow {
+ public:
+  JsonlRow(std::size_t index, std::string where, Json object)
+      : index_(index), where_(std::move(where)), object_(std::move(object)) {}
+
+  std::size_t index() const { return index_; }         // from 0
+  const std::string& where() const { return where_; }  // "data/gsm8k/test.jsonl:18"
+  const Json& object() const { return object_; }
+  /// DataError with place and field names when `field` is absent or no string.
+  const std::string& text(const std::string& field) const;
+  [[noreturn]] void fail(const std::string& message) const;
+
+ private:
+  std::size_t index_;
+  std::string where_;
+  Json object_;
+};
+
+struct JsonlLimits {
+  std::size_t file_bytes = std::size_t{256} << 20;
+  std::size_t line_bytes = std::size_t{4} << 20;
+};
+
+/// Calls `row` for each line of `content`, which `name` names in messages. Lines end at "\n" bytes
+/// only (U+2028 inside a string is no line end); a byte-order mark at the start and a final line
+/// end are allowed, an empty line is not. DataError with "name:line" for a line that is too long,
+/// no UTF-8, no JSON or no object, and for content without any row.
+void parse_jsonl(std::string_view content, const std::string& name,
+                 const std::function<void(const JsonlRow&)>& row, const JsonlLimits& limits = {});
+
+/// The same for a file; DataError when it cannot be read or is larger than the limit.
+void read_jsonl(const std::filesystem::path& file, const std::function<void(const JsonlRow&)>& row,
+                const JsonlLimits& limits = {});
+
+/// DataError that names the first id that occurs twice and both of its rows.
+void refuse_duplicate_ids(const Samples& samples, const std::string& name);
+
+}  // namespace asdbench
