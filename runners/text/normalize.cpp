@@ -58,29 +58,48 @@ void flush(std::vector<std::int32_t>& code_points, std::string& out) {
   code_points.clear();
 }
 
+// Offset of the first byte at or after `from` that leads U+0300 or above.
+std::size_t find_high(std::string_view text, std::size_t from) {
+  // 0xCC leads U+0300..U+033F; every higher code point has a higher lead.
+  return static_cast<std::size_t>(
+      std::find_if(text.begin() + static_cast<std::ptrdiff_t>(from), text.end(),
+                   [](char c) { return static_cast<std::uint8_t>(c) >= 0xCC; }) -
+      text.begin());
+}
+
+// Start of the code point below U+0300 that ends at `end`; not before `from`.
+std::size_t start_of_low(std::string_view text, std::size_t from, std::size_t end) {
+  const bool two_bytes = end - from >= 2 && utf8_part(text, end - 2).length == 2;
+  return end - std::min<std::size_t>(end - from, two_bytes ? 2 : 1);
+}
+
 }  // namespace
 
-bool may_change_in_nfc(std::string_view text) {
-  // 0xCC leads U+0300..U+033F; every higher code point has a higher lead.
-  return std::any_of(text.begin(), text.end(),
-                     [](char c) { return static_cast<std::uint8_t>(c) >= 0xCC; });
-}
+bool may_change_in_nfc(std::string_view text) { return find_high(text, 0) < text.size(); }
 
 std::string to_nfc(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   std::vector<std::int32_t> code_points;
   for (std::size_t at = 0; at < text.size();) {
-    const Utf8Part part = utf8_part(text, at);
-    if (part.form == Utf8Form::kWellFormed) {
-      append_decomposed(part.code_point, code_points);
-    } else {
-      flush(code_points, out);
-      out += text.substr(at, part.length);
+    // Code points below U+0300 never combine with what stands before them, so that a run to
+    // compose is one of them and all higher ones that follow; the rest is copied.
+    const std::size_t high = find_high(text, at);
+    const std::size_t run = high == text.size() ? high : start_of_low(text, at, high);
+    out += text.substr(at, run - at);
+    at = run;
+    while (at < text.size() && (at < high || find_high(text.substr(at, 1), 0) == 0)) {
+      const Utf8Part part = utf8_part(text, at);
+      if (part.form == Utf8Form::kWellFormed) {
+        append_decomposed(part.code_point, code_points);
+      } else {
+        flush(code_points, out);
+        out += text.substr(at, part.length);
+      }
+      at += part.length;
     }
-    at += part.length;
+    flush(code_points, out);
   }
-  flush(code_points, out);
   return out;
 }
 
