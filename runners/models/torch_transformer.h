@@ -1,0 +1,47 @@
+// The llama, qwen2 and qwen3 transformer on libtorch: the reference path, on the CPU or on a GPU.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runners/checkpoint/checkpoint.h"
+#include "runners/target.h"
+
+namespace asdbench {
+
+/// Where rows are scored: by our kernel on host logits, or by ATen operations where the logits are.
+enum class TorchScoring : std::uint8_t { kKernelOnCpu, kAten };
+
+/// What happens to cache rows past a slot's length. Filling them with NaN shows every read of a row
+/// that was rolled back.
+enum class DeadRows : std::uint8_t { kLeave, kFillWithNan };
+
+struct TorchOptions {
+  std::string device = "auto";  // auto | cpu | cuda
+  std::int32_t threads = 0;     // 0: one per core
+  TorchScoring scoring = TorchScoring::kKernelOnCpu;
+#ifdef NDEBUG
+  DeadRows dead_rows = DeadRows::kLeave;
+#else
+  DeadRows dead_rows = DeadRows::kFillWithNan;
+#endif
+};
+
+struct TorchTarget {
+  std::unique_ptr<Target> target;
+  std::vector<std::string> warnings;  // why `auto` took the CPU, for instance
+};
+
+/// Copies the weights out of `checkpoint`, widened to float32; it may be closed afterwards.
+///
+/// `info` brings name, weight_dtype and sha256; the rest of it is filled in here.
+/// Errors:  DeviceError when the device asked for cannot be used or memory is short; ModelError
+/// when
+///          a tensor is missing or has another shape than the configuration says.
+/// Source:  specs/targets.md, sections 4 and 5; TF32 and reduced-precision reductions are off.
+TorchTarget make_torch_transformer(const Checkpoint& checkpoint, TargetInfo info,
+                                   const TorchOptions& options);
+
+}  // namespace asdbench
