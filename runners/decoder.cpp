@@ -17,7 +17,7 @@ std::int64_t nanoseconds(Clock::duration time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
 }
 
-// The first id outside the vocabulary, or kNoToken's position past the end: -1 when all are inside.
+// Index of the first id outside the vocabulary; -1 when all are inside.
 std::ptrdiff_t find_outside(std::span<const TokenId> tokens, std::int64_t vocab) {
   const auto outside = [&](TokenId token) { return token < 0 || token >= vocab; };
   const auto found = std::find_if(tokens.begin(), tokens.end(), outside);
@@ -106,18 +106,19 @@ void Decoder::pass(std::span<Request* const> live) {
   times_.verify_ns += nanoseconds(now - drafted);
   std::size_t row = 0;
   for (Request* request : batch) {
-    const auto judged = now;
+    const auto scored = now;
     const Block block = block_of(*request, step, row);
     row += block.draft.size() + 1;
     try {
       const Decision decision = verifier_.decide(block, request->ledger(), request->rng());  // pure
       const Kept kept = cut(block, decision);  // the only code that cuts
-      times_.rule_ns += nanoseconds((now = Clock::now()) - judged);
+      const auto decided = now = Clock::now();
       target_.keep(*request, kept.drafts);  // the cache holds what was committed, no more
       drafter_.observe(*request, kept);
-      const auto cached = now;
       request->commit(kept, decision);  // tokens, ledger, pass record: all or nothing
-      times_.cache_ns += nanoseconds((now = Clock::now()) - cached);
+      now = Clock::now();
+      times_.rule_ns += nanoseconds(decided - scored);
+      times_.cache_ns += nanoseconds(now - decided);
     } catch (const BlockError& error) {
       request->fail(error.what());  // this request only; its tokens and ledger stay as they are
     }
