@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "runners/kernels/cpu_kernels.h"
+#include "runners/kernels/linear_cpu.h"
 #include "runners/kernels/read_cpu.h"
 #include "runners/kernels/score_rows_cpu.h"
 
@@ -38,10 +39,60 @@ struct Avx2 {
   static Mask either(Mask a, Mask b) { return _mm256_or_ps(a, b); }
   static bool any_lane(Mask mask) { return _mm256_movemask_ps(mask) != 0; }
   static long long word(Words words, int lane) { return words[lane]; }
+
+  using Int = __m256i;
+  static constexpr int kPanelVectors = 3;
+  static constexpr int kDirectRows = 4;
+  static constexpr int kTileRows = 4;
+
+  static Float fma(Float a, Float b, Float c) { return _mm256_fmadd_ps(a, b, c); }
+  static Float add(Float a, Float b) { return _mm256_add_ps(a, b); }
+  static Float multiply(Float a, Float b) { return _mm256_mul_ps(a, b); }
+  static Float divide(Float a, Float b) { return _mm256_div_ps(a, b); }
+  static Float round(Float a) {
+    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+  static Float times_power_of_two(Float a, Float n) {
+    const Int exponent = _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23);
+    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), exponent));
+  }
+  static void store(float* values, Float value) { _mm256_storeu_ps(values, value); }
+  static Float load_f16(const std::uint16_t* values) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)));
+  }
+  static Float load_bf16(const std::uint16_t* values) {
+    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+  }
+  static Float load_int8(const std::int8_t* values) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(values));
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
+  }
+  static Int load_int(const std::int32_t* values) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values));
+  }
+  template <int bits>
+  static Int shift_right(Int value) {
+    return _mm256_srli_epi32(value, bits);
+  }
+  static Float four_bits(Int low) {
+    return _mm256_cvtepi32_ps(_mm256_and_si256(low, _mm256_set1_epi32(15)));
+  }
+  static Float five_bits(Int low, Int high) {
+    const Int fifth = _mm256_slli_epi32(_mm256_and_si256(high, _mm256_set1_epi32(1)), 4);
+    const Int four = _mm256_and_si256(low, _mm256_set1_epi32(15));
+    return _mm256_cvtepi32_ps(_mm256_or_si256(four, fifth));
+  }
 };
 
 }  // namespace
 
-const CpuKernels kAvx2Kernels = {score_rows_cpu<Avx2>, read_cpu<Avx2>};
+const CpuKernels kAvx2Kernels = {
+    .score_rows = score_rows_cpu<Avx2>,
+    .read = read_cpu<Avx2>,
+    .panel_outputs = Avx2::kPanelVectors * Avx2::kLanes,
+    .linear_panel = linear_panel_cpu<Avx2>,
+    .swiglu = swiglu_cpu<Avx2>,
+};
 
 }  // namespace asdbench::kernels

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "runners/kernels/cpu_kernels.h"
+#include "runners/kernels/linear_cpu.h"
 #include "runners/kernels/read_cpu.h"
 #include "runners/kernels/score_rows_cpu.h"
 
@@ -30,10 +31,61 @@ struct Avx512 {
   static Mask either(Mask a, Mask b) { return _kor_mask16(a, b); }
   static bool any_lane(Mask mask) { return mask != 0; }
   static long long word(Words words, int lane) { return words[lane]; }
+
+  using Int = __m512i;
+  static constexpr int kPanelVectors = 3;
+  static constexpr int kDirectRows = 8;
+  static constexpr int kTileRows = 8;
+
+  static Float fma(Float a, Float b, Float c) { return _mm512_fmadd_ps(a, b, c); }
+  static Float add(Float a, Float b) { return _mm512_add_ps(a, b); }
+  static Float multiply(Float a, Float b) { return _mm512_mul_ps(a, b); }
+  static Float divide(Float a, Float b) { return _mm512_div_ps(a, b); }
+  static Float round(Float a) {
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+  static Float times_power_of_two(Float a, Float n) {
+    const Int exponent = _mm512_slli_epi32(_mm512_cvtps_epi32(n), 23);
+    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), exponent));
+  }
+  static void store(float* values, Float value) { _mm512_storeu_ps(values, value); }
+  static Float load_f16(const std::uint16_t* values) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(values)));
+  }
+  static Float load_bf16(const std::uint16_t* values) {
+    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+  }
+  static Float load_int8(const std::int8_t* values) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values));
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
+  }
+  static Int load_int(const std::int32_t* values) { return _mm512_loadu_si512(values); }
+  template <int bits>
+  static Int shift_right(Int value) {
+    return _mm512_srli_epi32(value, bits);
+  }
+  static Float four_bits(Int low) {
+    // One table look-up, which reads the low four bits of each index and no others.
+    return _mm512_permutexvar_ps(
+        low, _mm512_setr_ps(0.0f, 1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f, 7.0f, 8.0f, 9.0f, 10.0f,
+                            11.0f, 12.0f, 13.0f, 14.0f, 15.0f));
+  }
+  static Float five_bits(Int low, Int high) {
+    const Int fifth = _mm512_slli_epi32(_mm512_and_si512(high, _mm512_set1_epi32(1)), 4);
+    const Int four = _mm512_and_si512(low, _mm512_set1_epi32(15));
+    return _mm512_cvtepi32_ps(_mm512_or_si512(four, fifth));
+  }
 };
 
 }  // namespace
 
-const CpuKernels kAvx512Kernels = {score_rows_cpu<Avx512>, read_cpu<Avx512>};
+const CpuKernels kAvx512Kernels = {
+    .score_rows = score_rows_cpu<Avx512>,
+    .read = read_cpu<Avx512>,
+    .panel_outputs = Avx512::kPanelVectors * Avx512::kLanes,
+    .linear_panel = linear_panel_cpu<Avx512>,
+    .swiglu = swiglu_cpu<Avx512>,
+};
 
 }  // namespace asdbench::kernels

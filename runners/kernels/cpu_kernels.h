@@ -1,10 +1,12 @@
 // The table of CPU kernels of one instruction set; the only place where a set is turned into code.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "runners/kernels/isa.h"
 #include "runners/kernels/score_rows.h"
+#include "runners/kernels/weight_format.h"
 
 namespace asdbench::kernels {
 
@@ -15,6 +17,14 @@ struct CpuKernels {
   /// Exclusive or of `count` 64-bit words at `words`, 64-byte aligned, `count` a multiple of 64:
   /// the plain read that bandwidth is measured with.
   std::uint64_t (*read)(const std::uint64_t* words, std::int64_t count);
+  /// Outputs of a panel of this set; a packed matrix is laid out for it.
+  int panel_outputs;
+  /// sums [rows, panel_outputs] += x [rows, inputs] times one packed panel; sums 64-byte aligned,
+  /// rows >= 1. The order of operations of linear.h.
+  void (*linear_panel)(WeightFormat format, const std::byte* panel, std::int64_t inputs,
+                       const float* x, std::int64_t x_stride, int rows, float* sums);
+  /// gate [count] becomes silu(gate) * up; count is a multiple of panel_outputs.
+  void (*swiglu)(float* gate, const float* up, std::int64_t count);
 };
 
 /// Errors: IsaError when this CPU or build lacks `isa`.

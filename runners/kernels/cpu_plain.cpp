@@ -1,7 +1,10 @@
 // The CPU kernels in C++ without intrinsics: the fallback, and what the other sets are compared to.
+#include <bit>
 #include <cstdint>
 
 #include "runners/kernels/cpu_kernels.h"
+#include "runners/kernels/half.h"
+#include "runners/kernels/linear_cpu.h"
 #include "runners/kernels/read_cpu.h"
 #include "runners/kernels/score_rows_cpu.h"
 
@@ -27,10 +30,44 @@ struct Plain {
   static Mask either(Mask a, Mask b) { return a || b; }
   static bool any_lane(Mask mask) { return mask; }
   static std::uint64_t word(Words words, int) { return words; }
+
+  using Int = std::int32_t;
+  static constexpr int kPanelVectors = 8;
+  static constexpr int kDirectRows = 1;
+  static constexpr int kTileRows = 1;
+
+  static Float fma(Float a, Float b, Float c) { return a * b + c; }
+  static Float add(Float a, Float b) { return a + b; }
+  static Float multiply(Float a, Float b) { return a * b; }
+  static Float divide(Float a, Float b) { return a / b; }
+  static Float round(Float a) { return __builtin_nearbyintf(a); }
+  static Float times_power_of_two(Float a, Float n) {
+    if (n != n) return n;
+    return a * std::bit_cast<float>((static_cast<std::int32_t>(n) + 127) << 23);
+  }
+  static void store(float* values, Float value) { *values = value; }
+  static Float load_f16(const std::uint16_t* values) { return half_to_float(*values); }
+  static Float load_bf16(const std::uint16_t* values) { return bf16_to_float(*values); }
+  static Float load_int8(const std::int8_t* values) { return static_cast<float>(*values); }
+  static Int load_int(const std::int32_t* values) { return *values; }
+  template <int bits>
+  static Int shift_right(Int value) {
+    return static_cast<Int>(static_cast<std::uint32_t>(value) >> bits);
+  }
+  static Float four_bits(Int low) { return static_cast<float>(low & 15); }
+  static Float five_bits(Int low, Int high) {
+    return static_cast<float>((low & 15) | ((high & 1) << 4));
+  }
 };
 
 }  // namespace
 
-const CpuKernels kPlainKernels = {score_rows_cpu<Plain>, read_cpu<Plain>};
+const CpuKernels kPlainKernels = {
+    .score_rows = score_rows_cpu<Plain>,
+    .read = read_cpu<Plain>,
+    .panel_outputs = Plain::kPanelVectors * Plain::kLanes,
+    .linear_panel = linear_panel_cpu<Plain>,
+    .swiglu = swiglu_cpu<Plain>,
+};
 
 }  // namespace asdbench::kernels

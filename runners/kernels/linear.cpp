@@ -1,0 +1,310 @@
+// Packing of weight matrices, and the division of linear layers into tasks of one panel.
+#include "runners/kernels/linear.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runners/kernels/cpu_kernels.h"
+#include "runners/kernels/half.h"
+#include "runners/kernels/panel_layout.h"
+
+namespace asdbench::kernels {
+namespace {
+
+// Rows that one pass over a panel serves; more rows are several passes.
+constexpr std::int64_t kPassRows = 32;
+constexpr int kMaxPanel = 64;
+constexpr std::int64_t kMaxSize = std::int64_t{1} << 31;
+
+std::uint16_t load_u16(const std::byte* from) {
+  std::uint16_t value;
+  std::memcpy(&value, from, sizeof(value));
+  return value;
+}
+
+/// The integers of a block of a Q4 or Q5 row: `bytes` after the scales, `high` the fifth bits.
+int nibble(const std::byte* bytes, int input) {
+  const auto byte = std::to_integer<int>(bytes[input % 16]);
+  return input < 16 ? byte & 15 : byte >> 4;
+}
+
+std::invalid_argument shape_error(const std::string& what, WeightFormat format,
+                                  std::int64_t outputs, std::int64_t inputs) {
+  return std::invalid_argument("weights " + std::string(name_of(format)) + " [" +
+                               std::to_string(outputs) + ", " + std::to_string(inputs) +
+                               "]: " + what);
+}
+
+}  // namespace
+
+std::string_view name_of(WeightFormat format) {
+  constexpr std::string_view kNames[] = {"F32",  "F16",  "BF16", "Q8_0",
+                                         "Q4_0", "Q4_1", "Q5_0", "Q5_1"};
+  return kNames[static_cast<std::size_t>(format)];
+}
+
+int block_inputs(WeightFormat format) {
+  return format == WeightFormat::kF32 || format == WeightFormat::kF16 ||
+                 format == WeightFormat::kBf16
+             ? 1
+             : kBlock;
+}
+
+int block_bytes(WeightFormat format) {
+  constexpr int kBytes[] = {4, 2, 2, 34, 18, 20, 22, 24};
+  return kBytes[static_cast<std::size_t>(format)];
+}
+
+void Unmap::operator()(std::byte* data) const { munmap(data, bytes); }
+
+PackedMatrix::PackedMatrix(WeightFormat format, std::int64_t outputs, std::int64_t inputs, Isa isa)
+    : format_(format),
+      isa_(isa),
+      outputs_(outputs),
+      inputs_(inputs),
+      panel_outputs_(cpu_kernels(isa).panel_outputs) {
+  if (outputs < 1 || inputs < 1 || outputs > kMaxSize || inputs > kMaxSize) {
+    throw shape_error("each size must be from 1 to 2^31", format, outputs, inputs);
+  }
+  if (inputs % block_inputs(format) != 0) {
+    throw shape_error(
+        "inputs must be a multiple of the block of " + std::to_string(block_inputs(format)), format,
+        outputs, inputs);
+  }
+  // At most 2^31 / 32 blocks of 4 * 32 * 64 bytes: no overflow.
+  panel_bytes_ = (inputs + kBlock - 1) / kBlock * panel_layout(format, panel_outputs_).bytes;
+  const std::int64_t count = panels();
+  if (panel_bytes_ > std::numeric_limits<std::int64_t>::max() / count) throw std::bad_alloc();
+  const auto bytes = static_cast<std::size_t>(count * panel_bytes_);
+  // Anonymous memory: zero, page-aligned, returned to the system with the matrix.
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) throw std::bad_alloc();
+  data_ = std::unique_ptr<std::byte[], Unmap>(static_cast<std::byte*>(data), Unmap{bytes});
+}
+
+PackedMatrix PackedMatrix::pack(WeightFormat format, std::int64_t outputs, std::int64_t inputs,
+                                std::span<const std::byte> source, Isa isa) {
+  PackedMatrix matrix(format, outputs, inputs, isa);
+  const std::int64_t row_bytes = inputs / block_inputs(format) * block_bytes(format);
+  if (row_bytes > std::numeric_limits<std::int64_t>::max() / outputs ||
+      source.size() != static_cast<std::size_t>(row_bytes * outputs)) {
+    throw shape_error("the source has " + std::to_string(source.size()) + " bytes, " +
+                          std::to_string(row_bytes) + " per output are expected",
+                      format, outputs, inputs);
+  }
+  for (std::int64_t output = 0; output < outputs; ++output) {
+    matrix.pack_row(output, source.data() + output * row_bytes);
+  }
+  return matrix;
+}
+
+PackedMatrix PackedMatrix::from_rows(WeightFormat format, std::int64_t outputs, std::int64_t inputs,
+                                     const std::function<void(std::int64_t, std::span<float>)>& row,
+                                     Isa isa) {
+  if (block_inputs(format) != 1) {
+    throw shape_error("only F32, F16 and BF16 are made from float32 rows", format, outputs, inputs);
+  }
+  PackedMatrix matrix(format, outputs, inputs, isa);
+  std::vector<float> values(static_cast<std::size_t>(inputs));
+  std::vector<std::uint16_t> narrow(format == WeightFormat::kF32 ? 0 : values.size());
+  for (std::int64_t output = 0; output < outputs; ++output) {
+    row(output, values);
+    const void* stored = values.data();
+    if (format != WeightFormat::kF32) {
+      std::transform(values.begin(), values.end(), narrow.begin(),
+                     format == WeightFormat::kF16 ? float_to_half : float_to_bf16);
+      stored = narrow.data();
+    }
+    matrix.pack_row(output, static_cast<const std::byte*>(stored));
+  }
+  return matrix;
+}
+
+void PackedMatrix::pack_row(std::int64_t output, const std::byte* source) {
+  const PanelLayout layout = panel_layout(format_, panel_outputs_);
+  const std::int64_t place = output % panel_outputs_;
+  std::byte* block = data_.get() + output / panel_outputs_ * panel_bytes_;
+  const int width = block_inputs(format_) == 1 ? block_bytes(format_) : 0;  // of a plain value
+  for (std::int64_t begin = 0; begin < inputs_; begin += kBlock, block += layout.bytes) {
+    const int count = static_cast<int>(std::min<std::int64_t>(kBlock, inputs_ - begin));
+    if (width != 0) {
+      for (int input = 0; input < count; ++input, source += width) {
+        std::memcpy(block + (input * panel_outputs_ + place) * width, source,
+                    static_cast<std::size_t>(width));
+      }
+      continue;
+    }
+    // The file's block: d, for _1 types m, for Q5 the fifth bits, then the integers.
+    std::byte* scales = block + layout.scales;
+    std::memcpy(scales + place * 2, source, 2);
+    const std::byte* integers = source + 2;
+    if (layout.has_offsets) {
+      std::memcpy(scales + (panel_outputs_ + place) * 2, integers, 2);
+      integers += 2;
+    }
+    if (layout.has_high_bits) {
+      std::memcpy(block + layout.high_bits + place * 4, integers, 4);
+      integers += 4;
+    }
+    if (format_ == WeightFormat::kQ8_0) {
+      for (int input = 0; input < kBlock; ++input) {
+        block[input * panel_outputs_ + place] = integers[input];
+      }
+    } else {
+      for (int group = 0; group < kBlock / kNibbles; ++group) {
+        std::uint32_t word = 0;
+        for (int i = 0; i < kNibbles; ++i) {
+          word |= static_cast<std::uint32_t>(nibble(integers, group * kNibbles + i)) << (4 * i);
+        }
+        std::memcpy(block + (group * panel_outputs_ + place) * 4, &word, 4);
+      }
+    }
+    source += block_bytes(format_);
+  }
+}
+
+void PackedMatrix::unpack_row(std::int64_t output, std::span<float> values) const {
+  if (output < 0 || output >= outputs_ || values.size() != static_cast<std::size_t>(inputs_)) {
+    throw shape_error(
+        "row " + std::to_string(output) + " into " + std::to_string(values.size()) + " values",
+        format_, outputs_, inputs_);
+  }
+  const PanelLayout layout = panel_layout(format_, panel_outputs_);
+  const std::int64_t place = output % panel_outputs_;
+  const std::byte* block = panel(output / panel_outputs_);
+  for (std::int64_t input = 0; input < inputs_; ++input) {
+    const auto in_block = static_cast<int>(input % kBlock);
+    float& value = values[static_cast<std::size_t>(input)];
+    const std::byte* plain = block + (in_block * panel_outputs_ + place) * block_bytes(format_);
+    if (format_ == WeightFormat::kF32) {
+      std::memcpy(&value, plain, 4);
+    } else if (format_ == WeightFormat::kF16) {
+      value = half_to_float(load_u16(plain));
+    } else if (format_ == WeightFormat::kBf16) {
+      value = bf16_to_float(load_u16(plain));
+    } else {
+      const std::byte* scales = block + layout.scales + place * 2;
+      const float scale = half_to_float(load_u16(scales));
+      if (format_ == WeightFormat::kQ8_0) {
+        const auto stored = std::to_integer<std::uint8_t>(block[in_block * panel_outputs_ + place]);
+        value = static_cast<float>(static_cast<std::int8_t>(stored)) * scale;
+      } else {
+        std::uint32_t word;
+        std::memcpy(&word, block + (in_block / kNibbles * panel_outputs_ + place) * 4, 4);
+        std::uint32_t integer = (word >> (in_block % kNibbles * 4)) & 15u;
+        if (layout.has_high_bits) {
+          std::memcpy(&word, block + layout.high_bits + place * 4, 4);
+          integer |= ((word >> in_block) & 1u) << 4;
+        }
+        // Exact products: at most 5 bits times the 11 of a float16.
+        value = layout.has_offsets ? static_cast<float>(integer) * scale +
+                                         half_to_float(load_u16(scales + panel_outputs_ * 2))
+                                   : (static_cast<float>(integer) - layout.zero) * scale;
+      }
+    }
+    if (in_block == kBlock - 1) block += layout.bytes;
+  }
+}
+
+namespace {
+
+/// Sums of one panel for some rows; a task's whole working memory.
+struct Sums {
+  alignas(64) std::array<float, kPassRows * kMaxPanel> values;
+};
+
+/// Throws unless the matrices can be multiplied in one round.
+void check_same_shape(const PackedMatrix& first, const PackedMatrix& other, std::int64_t rows) {
+  if (rows < 0 || first.outputs() == 0 || other.inputs() != first.inputs() ||
+      other.isa() != first.isa()) {
+    throw std::invalid_argument(
+        "linear: matrices of one round need the same inputs and "
+        "instruction set, and rows must be at least 0");
+  }
+}
+
+}  // namespace
+
+void linear(Pool& pool, Rows x, std::int64_t rows, std::span<const LinearOutput> outputs) {
+  std::int64_t panels = 0;
+  for (const LinearOutput& output : outputs) {
+    check_same_shape(*outputs.front().weights, *output.weights, rows);
+    panels += output.weights->panels();
+  }
+  if (rows == 0 || panels == 0) return;
+  const CpuKernels& kernels = cpu_kernels(outputs.front().weights->isa());
+  const int panel = kernels.panel_outputs;
+  pool.run(panels, [&](std::int64_t task) {
+    const LinearOutput* target = outputs.data();
+    while (task >= target->weights->panels()) task -= (target++)->weights->panels();
+    const PackedMatrix& weights = *target->weights;
+    const std::int64_t first = task * panel;
+    const std::int64_t count = std::min<std::int64_t>(panel, weights.outputs() - first);
+    Sums sums;
+    for (std::int64_t done = 0; done < rows; done += kPassRows) {
+      const std::int64_t some = std::min(kPassRows, rows - done);
+      for (std::int64_t row = 0; row < some; ++row) {
+        float* start = sums.values.data() + row * panel;
+        std::fill_n(start, panel, 0.0f);
+        if (target->bias != nullptr) std::copy_n(target->bias + first, count, start);
+      }
+      kernels.linear_panel(weights.format(), weights.panel(task), weights.inputs(),
+                           x.data + done * x.stride, x.stride, static_cast<int>(some),
+                           sums.values.data());
+      for (std::int64_t row = 0; row < some; ++row) {
+        const float* sum = sums.values.data() + row * panel;
+        float* out = target->out.data + (done + row) * target->out.stride + first;
+        if (target->residual.data == nullptr) {
+          std::copy_n(sum, count, out);
+        } else {
+          const float* residual =
+              target->residual.data + (done + row) * target->residual.stride + first;
+          for (std::int64_t i = 0; i < count; ++i) out[i] = sum[i] + residual[i];
+        }
+      }
+    }
+  });
+}
+
+void linear_swiglu(Pool& pool, Rows x, std::int64_t rows, const PackedMatrix& gate,
+                   const PackedMatrix& up, MutableRows out) {
+  check_same_shape(gate, up, rows);
+  if (gate.outputs() != up.outputs()) {
+    throw std::invalid_argument("linear_swiglu: gate has " + std::to_string(gate.outputs()) +
+                                " outputs, up " + std::to_string(up.outputs()));
+  }
+  if (rows == 0) return;
+  const CpuKernels& kernels = cpu_kernels(gate.isa());
+  const int panel = kernels.panel_outputs;
+  pool.run(gate.panels(), [&](std::int64_t task) {
+    const std::int64_t first = task * panel;
+    const std::int64_t count = std::min<std::int64_t>(panel, gate.outputs() - first);
+    Sums gates;
+    Sums ups;
+    for (std::int64_t done = 0; done < rows; done += kPassRows) {
+      const std::int64_t some = std::min(kPassRows, rows - done);
+      for (const auto& [weights, sums] : {std::pair{&gate, &gates}, std::pair{&up, &ups}}) {
+        std::fill_n(sums->values.data(), some * panel, 0.0f);
+        kernels.linear_panel(weights->format(), weights->panel(task), weights->inputs(),
+                             x.data + done * x.stride, x.stride, static_cast<int>(some),
+                             sums->values.data());
+      }
+      kernels.swiglu(gates.values.data(), ups.values.data(), some * panel);
+      for (std::int64_t row = 0; row < some; ++row) {
+        std::copy_n(gates.values.data() + row * panel, count,
+                    out.data + (done + row) * out.stride + first);
+      }
+    }
+  });
+}
+
+}  // namespace asdbench::kernels

@@ -1,0 +1,116 @@
+// Weight matrices packed for this CPU, and the linear layers of the native engine over them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "runners/kernels/isa.h"
+#include "runners/kernels/pool.h"
+#include "runners/kernels/weight_format.h"
+
+namespace asdbench::kernels {
+
+/// Returns a mapping of `bytes` to the system.
+struct Unmap {
+  std::size_t bytes = 0;
+  void operator()(std::byte* data) const;
+};
+
+/// One weight matrix [outputs, inputs], reordered once for one instruction set.
+///
+/// The weights keep their stored precision (no float32 copy): a panel of neighbouring outputs lies
+/// together, block of inputs by block of inputs, so that a thread reads one panel as one stream.
+/// Immutable after construction; any number of threads may read it.
+class PackedMatrix {
+ public:
+  PackedMatrix() = default;  // 0 x 0
+
+  /// Packs `source`, row-major [outputs, inputs] in `format`, any alignment; copies everything, so
+  /// the source may be unmapped afterwards.
+  ///
+  /// Errors: std::invalid_argument when a size is below 1 or too large, `inputs` is not a multiple
+  /// of the block, or `source` has not exactly the bytes of the shape; std::bad_alloc.
+  static PackedMatrix pack(WeightFormat format, std::int64_t outputs, std::int64_t inputs,
+                           std::span<const std::byte> source, Isa isa = active_isa());
+
+  /// Packs float32 rows as kF32, kF16 or kBf16 (round to nearest even): `row(output, values)` fills
+  /// values [inputs]. For stored types that have no kernel of their own.
+  static PackedMatrix from_rows(WeightFormat format, std::int64_t outputs, std::int64_t inputs,
+                                const std::function<void(std::int64_t, std::span<float>)>& row,
+                                Isa isa = active_isa());
+
+  std::int64_t outputs() const { return outputs_; }
+  std::int64_t inputs() const { return inputs_; }
+  WeightFormat format() const { return format_; }
+  Isa isa() const { return isa_; }
+  /// What a pass over the matrix reads.
+  std::int64_t bytes() const { return panels() * panel_bytes_; }
+
+  /// The weights of one output, dequantised exactly: `values` [inputs]. This is also the embedding
+  /// lookup of a tied head. Errors: std::invalid_argument for a row or size that does not exist.
+  void unpack_row(std::int64_t output, std::span<float> values) const;
+
+  /// For the kernels: panels of panel_outputs() outputs (the last one padded with zeros), each
+  /// panel_bytes() long.
+  std::int64_t panels() const {
+    return panel_outputs_ == 0 ? 0 : (outputs_ + panel_outputs_ - 1) / panel_outputs_;
+  }
+  int panel_outputs() const { return panel_outputs_; }
+  std::int64_t panel_bytes() const { return panel_bytes_; }
+  const std::byte* panel(std::int64_t index) const { return data_.get() + index * panel_bytes_; }
+
+ private:
+  PackedMatrix(WeightFormat format, std::int64_t outputs, std::int64_t inputs, Isa isa);
+  void pack_row(std::int64_t output, const std::byte* source);
+
+  WeightFormat format_ = WeightFormat::kF32;
+  Isa isa_ = Isa::kPlain;
+  std::int64_t outputs_ = 0;
+  std::int64_t inputs_ = 0;
+  int panel_outputs_ = 0;
+  std::int64_t panel_bytes_ = 0;
+  std::unique_ptr<std::byte[], Unmap> data_;
+};
+
+/// Rows of float32 activations [rows, width]; row r begins at data + r * stride (stride >= width).
+struct Rows {
+  const float* data = nullptr;
+  std::int64_t stride = 0;
+};
+struct MutableRows {
+  float* data = nullptr;
+  std::int64_t stride = 0;
+};
+
+/// One of the matrices that are multiplied with the same activations.
+struct LinearOutput {
+  const PackedMatrix* weights = nullptr;  // [outputs, inputs]
+  MutableRows out;                        // [rows, outputs]
+  const float* bias = nullptr;            // [outputs], or null for none
+  Rows residual = {};  // [rows, outputs] added to the result; may be `out` itself
+};
+
+/// out = x W^T (+ bias) (+ residual), for each of `outputs` (Q, K and V in one round of the pool).
+///
+/// Shapes:  `x` [rows, inputs], the inputs of every matrix; rows >= 0. x and out must not overlap.
+/// Numbers: an output is bias (or 0) followed by one fused multiply-add per input in rising order
+/// of
+///          the input, then one addition of the residual. Nothing else enters it: its bits do not
+///          depend on the other rows, their number, the threads, or the matrices beside it, and are
+///          equal on AVX2 and AVX-512. Plain rounds the product first. Weights are dequantised
+///          exactly.
+/// Errors:  std::invalid_argument when the matrices differ in inputs or instruction set. NaN and
+///          infinity propagate as in float32. Allocates nothing.
+void linear(Pool& pool, Rows x, std::int64_t rows, std::span<const LinearOutput> outputs);
+
+/// out = silu(x Wgate^T) * (x Wup^T), silu(a) = a / (1 + exp(-a)).
+///
+/// Shapes:  `x` [rows, inputs]; both matrices [F, inputs]; `out` [rows, F].
+/// Numbers and errors: as linear; exp within 2 units in the last place.
+void linear_swiglu(Pool& pool, Rows x, std::int64_t rows, const PackedMatrix& gate,
+                   const PackedMatrix& up, MutableRows out);
+
+}  // namespace asdbench::kernels

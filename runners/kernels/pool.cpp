@@ -1,0 +1,145 @@
+// Claims by compare-and-swap on one word; waiting that spins, yields, then sleeps.
+#include "runners/kernels/pool.h"
+
+#include <sched.h>
+
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace asdbench::kernels {
+namespace {
+
+// A step of a small model opens a round every 10 to 50 µs. These many pauses (30 to 140 cycles
+// each) cover that gap; yields then cover a short serial stretch of the caller.
+constexpr int kSpins = 2'000;
+constexpr int kYields = 200;
+
+constexpr int kRoundShift = 32;
+constexpr std::uint64_t kTaskMask = 0xffffffffu;
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+int usable_cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
+  const unsigned cores = std::thread::hardware_concurrency();
+  return cores == 0 ? 1 : static_cast<int>(cores);
+}
+
+/// Whether `ready` became true while spinning and yielding.
+template <typename Ready>
+bool spin_until(Ready ready) {
+  for (int i = 0; i < kSpins; ++i) {
+    if (ready()) return true;
+    pause();
+  }
+  for (int i = 0; i < kYields; ++i) {
+    if (ready()) return true;
+    std::this_thread::yield();
+  }
+  return ready();
+}
+
+}  // namespace
+
+Pool::Pool(int threads) {
+  if (threads < 1) {
+    throw std::invalid_argument("a pool of " + std::to_string(threads) +
+                                " threads; at least 1 is needed");
+  }
+  workers_.reserve(static_cast<std::size_t>(threads - 1));
+  try {
+    for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { worker_loop(); });
+  } catch (...) {
+    stop_ = true;
+    round_.fetch_add(1);
+    round_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+    throw;
+  }
+}
+
+Pool::~Pool() {
+  stop_ = true;
+  round_.fetch_add(1);
+  round_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+Pool& Pool::process() {
+  static Pool pool(usable_cores());
+  return pool;
+}
+
+void Pool::run_tasks(std::int64_t count, void* context, Call call) {
+  if (count < 0 || count > std::numeric_limits<std::int32_t>::max()) {
+    throw std::invalid_argument("a round of " + std::to_string(count) + " tasks");
+  }
+  if (workers_.empty() || count <= 1) {
+    for (std::int64_t i = 0; i < count; ++i) call(context, i);
+    return;
+  }
+  const std::lock_guard<std::mutex> turn(callers_);
+  count_.store(count, std::memory_order_relaxed);
+  context_.store(context, std::memory_order_relaxed);
+  call_.store(call, std::memory_order_relaxed);
+  done_.store(0, std::memory_order_relaxed);
+  const std::uint32_t round = round_.load(std::memory_order_relaxed) + 1;
+  claim_.store(std::uint64_t{round} << kRoundShift, std::memory_order_release);
+  round_.store(round, std::memory_order_release);
+  round_.notify_all();
+  work(round);
+  // Only tasks that a worker has claimed are waited for.
+  const auto all_done = [&] { return done_.load(std::memory_order_acquire) == count; };
+  while (!spin_until(all_done)) {
+    const std::int64_t done = done_.load(std::memory_order_acquire);
+    if (done != count) done_.wait(done, std::memory_order_acquire);
+  }
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void Pool::work(std::uint32_t round) {
+  std::int64_t finished = 0;
+  std::uint64_t claim = claim_.load(std::memory_order_acquire);
+  for (;;) {
+    const std::int64_t count = count_.load(std::memory_order_relaxed);
+    const auto index = static_cast<std::int64_t>(claim & kTaskMask);
+    if (claim >> kRoundShift != round || index >= count) break;
+    // Success proves that the round is still open, hence that `count` was its own: its fields stay
+    // until the task claimed here is reported done.
+    if (!claim_.compare_exchange_weak(claim, claim + 1, std::memory_order_acq_rel)) continue;
+    try {
+      call_.load(std::memory_order_relaxed)(context_.load(std::memory_order_relaxed), index);
+    } catch (...) {
+      const std::lock_guard<std::mutex> lock(failure_lock_);
+      if (!failure_) failure_ = std::current_exception();
+    }
+    ++finished;
+    claim = claim_.load(std::memory_order_acquire);
+  }
+  if (finished > 0) {
+    done_.fetch_add(finished, std::memory_order_acq_rel);
+    done_.notify_all();
+  }
+}
+
+void Pool::worker_loop() {
+  std::uint32_t seen = 0;
+  for (;;) {
+    const auto opened = [&] { return round_.load(std::memory_order_acquire) != seen; };
+    if (!spin_until(opened)) round_.wait(seen, std::memory_order_acquire);
+    if (stop_.load()) return;
+    const std::uint32_t round = round_.load(std::memory_order_acquire);
+    if (round == seen) continue;  // a spurious wake-up
+    seen = round;
+    work(round);
+  }
+}
+
+}  // namespace asdbench::kernels
