@@ -33,7 +33,8 @@ struct ConformanceOptions {
   std::filesystem::path path;  // a file, or any folder above the cases
   std::filesystem::path models_dir;
   std::filesystem::path data_dir;
-  std::string engine;  // "", "torch", "native"
+  std::filesystem::path vocabularies;  // NAME/tokenizer.json; "": data_dir/tokenizers
+  std::string engine;                  // "", "torch", "native"
   std::string device = "auto";
   bool allow_code_execution = false;
 };
