@@ -222,7 +222,10 @@ std::int64_t Checkpoint::tensor_bytes() const {
   return static_cast<std::int64_t>(sum);
 }
 
-std::unique_ptr<Checkpoint> open_checkpoint(const std::filesystem::path& path) {
+std::unique_ptr<Checkpoint> open_checkpoint(const std::filesystem::path& path,
+                                            const std::string& config_name) {
+  std::error_code ignored;  // what cannot be looked at is reported when it is opened
+  if (std::filesystem::is_directory(path, ignored)) return checkpoint_of_folder(path, config_name);
   return checkpoint_of_gguf(GgufFile::open(path), path);
 }
 

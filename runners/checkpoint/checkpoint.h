@@ -134,8 +134,10 @@ class Checkpoint {
   std::vector<std::string> warnings_;
 };
 
-/// Opens a .gguf file. ModelError.
-std::unique_ptr<Checkpoint> open_checkpoint(const std::filesystem::path& path);
+/// Opens a GGUF file, or a folder in HF's layout: a configuration and safetensors, sharded or not.
+/// `config_name` names the folder's configuration. ModelError.
+std::unique_ptr<Checkpoint> open_checkpoint(const std::filesystem::path& path,
+                                            const std::string& config_name = "config.json");
 
 /// What the headers say, as key and value in the order to print them: architecture, sizes, element
 /// types, context, end ids, chat template, tokenizer. Reads no weights.

@@ -49,4 +49,8 @@ TensorMap take_expected_tensors(const ModelConfig& config, TensorMap found,
 /// A checkpoint over an opened container. ModelError.
 std::unique_ptr<Checkpoint> checkpoint_of_gguf(GgufFile file, const std::filesystem::path& path);
 
+/// A checkpoint over a folder in HF's layout. ModelError.
+std::unique_ptr<Checkpoint> checkpoint_of_folder(const std::filesystem::path& folder,
+                                                 const std::string& config_name);
+
 }  // namespace asdbench
