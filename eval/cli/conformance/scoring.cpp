@@ -1,0 +1,114 @@
+// conformance scoring: published replies and what the graders have to say about them.
+#include <map>
+#include <set>
+
+#include "eval/cli/conformance/conformance.h"
+#include "eval/core/error.h"
+#include "tasks/common/jsonl.h"
+#include "tasks/common/number_graders.h"
+#include "tasks/common/numbers.h"
+
+namespace asdbench {
+namespace {
+
+// Files of `code` and `sandbox` cases belong to another kind of conformance.
+const std::vector<std::string> kFiles = {"aggregate.jsonl",  "gsm8k.jsonl",      "judge.jsonl",
+                                         "math_equiv.jsonl", "math_grade.jsonl", "mmlu.jsonl"};
+const std::set<std::string> kFields = {
+    "id",      "task",       "kind",        "category",  "level",
+    "profile", "prediction", "gold",        "expected",  "options",
+    "source",  "verified",   "note",        "tolerance", "reference_result",
+    "choices", "verdicts",   "verified_by", "profiles",  "problems"};
+// What the cases call a profile where it differs from ours.
+const std::map<std::string, std::string> kProfileNames = {{"simple-evals-mgsm", "simple-evals"}};
+
+struct Found {
+  std::string answer;  // "null" for none
+  bool correct;
+};
+
+std::string describe(const Found& found) {
+  return found.answer + (found.correct ? " (correct)" : " (not correct)");
+}
+
+// The references' own words for "nothing found" count as none.
+std::string expected_answer(const Json& answer) {
+  if (answer.is_null() || answer == "[invalid]" || answer == "-9999999") return "null";
+  return answer.is_string() ? answer.get<std::string>() : answer.dump();
+}
+
+bool same_answer(const std::string& expected, const std::string& found) {
+  return expected == found || same_number(expected, found);
+}
+
+const NumberGrader* grader_of(const JsonlRow& row) {
+  std::string name = row.object().value("profile", "default");
+  if (const auto other = kProfileNames.find(name); other != kProfileNames.end()) {
+    name = other->second;
+  }
+  for (const NumberGrader& grader : number_graders()) {
+    if (grader.name == name) return &grader;
+  }
+  return nullptr;
+}
+
+void run_number_case(const JsonlRow& row, ConformanceReport& report) {
+  const std::string& id = row.text("id");
+  const NumberGrader* grader = grader_of(row);
+  if (grader == nullptr) {
+    report.fail(id, "a known profile", "\"" + row.text("profile") + "\"");
+    return;
+  }
+  const auto answer = grader->extract(row.text("prediction"));
+  const Score score = score_number(*grader, {row.text("gold")}, answer);
+  const Found found = {answer ? answer->text : "null", score.verdict == Verdict::kCorrect};
+  const Json& expected = row.object().at("expected");
+  const Found wanted = {expected_answer(expected.at("answer")), expected.at("correct").get<bool>()};
+  const bool ok = wanted.correct == found.correct && same_answer(wanted.answer, found.answer);
+  if (row.text("level") != "contested") {
+    report.expect(id, ok, describe(wanted), describe(found));
+  } else if (!ok) {
+    report.note(id + ": contested, recorded " + describe(wanted) + ", got " + describe(found));
+  }
+}
+
+void run_case(const JsonlRow& row, ConformanceReport& report) {
+  const std::string& id = row.text("id");
+  for (const auto& [field, value] : row.object().items()) {
+    if (!kFields.contains(field)) {
+      report.fail(id, "a known field", "\"" + field + "\"");
+      return;
+    }
+  }
+  try {
+    if (row.text("task") == "gsm8k" && row.text("kind") == "extract_grade") {
+      run_number_case(row, report);
+    } else {
+      report.fail(id, "a known kind of case",
+                  "\"" + row.text("kind") + "\" of task \"" + row.text("task") + "\"");
+    }
+  } catch (const Json::exception& error) {
+    report.fail(id, "a complete case", error.what());
+  }
+}
+
+}  // namespace
+
+void conformance_scoring(const ConformanceOptions& options, ConformanceReport& report) {
+  std::vector<std::filesystem::path> files;
+  if (std::filesystem::is_regular_file(options.path)) {
+    files = find_cases(options.path, "");
+  } else {
+    for (const std::string& name : kFiles) {
+      for (const auto& file : find_cases(options.path, name)) files.push_back(file);
+    }
+  }
+  if (files.empty()) {
+    throw DataError(options.path.string() + ": no scoring cases (gsm8k.jsonl, ...) at or below it");
+  }
+  for (const auto& file : files) {
+    read_jsonl(file, [&](const JsonlRow& row) { run_case(row, report); });
+  }
+}
+
+}  // namespace asdbench
