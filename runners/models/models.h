@@ -1,7 +1,10 @@
 // Targets by name or file: what the configuration calls `target`.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,20 +22,29 @@ struct Model {
   std::unique_ptr<Target> target;
   std::shared_ptr<const Tokenizer> tokenizer;  // null for targets that take ids only
   std::optional<ChatFamily> chat;              // absent: ids only, or a raw byte vocabulary
+  ChatOptions chat_options;
   std::string template_sha256;  // of the file's own chat template; "" when it has none
   std::vector<std::string> warnings;
 
-  /// Prompt ids of a chat.
+  /// Prompt ids of a chat; `rendered` (may be null) receives the text that they stand for. Targets
+  /// that take ids only are given the bytes of the messages, modulo their vocabulary.
   std::vector<TokenId> prompt_ids(const Prompt& prompt, std::string* rendered) const;
-  /// Text of an output, without the end token.
+  /// Text of an output, without the end token. Ids of a target without tokenizer become printable
+  /// ASCII.
   std::string text(std::span<const TokenId> output) const;
 };
 
 /// Makes the target that `name` and `params` describe: "toy", "planted", a known model name, a
-/// .gguf file. Options: path, device (auto | cpu | cuda), dtype, engine, ...  ConfigError,
-/// ModelError, DeviceError.
+/// .gguf file or a folder with one. Options of files: device (auto | cpu | cuda), dtype (float32),
+/// engine (torch), threads (0: one per core), strict_template (refuse a chat template that is not
+/// known), thinking (Qwen3). ConfigError, ModelError, DeviceError.
 Model make_model(const std::string& name, const Params& params,
                  const std::filesystem::path& models_dir);
+
+/// Bytes of weights that one step of `name` reads, from its file's header alone; nullopt for
+/// built-in targets and for files that are not there.
+std::optional<std::int64_t> step_bytes(const std::string& name,
+                                       const std::filesystem::path& models_dir);
 
 /// Names that make_model knows.
 std::vector<std::string> known_models();

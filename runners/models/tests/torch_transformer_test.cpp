@@ -36,7 +36,7 @@ std::unique_ptr<Target> make(const Checkpoint& checkpoint,
   info.name = "tiny";
   return make_torch_transformer(checkpoint, info,
                                 {.device = "cpu",
-                                 .threads = 2,
+                                 .threads = 1,
                                  .scoring = scoring,
                                  .dead_rows = DeadRows::kFillWithNan})
       .target;

@@ -1,0 +1,211 @@
+// From a configured name to a target with its tokenizer, chat template and digest.
+#include "runners/models/models.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "eval/core/digest.h"
+#include "eval/core/error.h"
+#include "runners/checkpoint/checkpoint.h"
+#include "runners/models/gguf_tokenizer.h"
+#include "runners/models/planted_target.h"
+#include "runners/models/torch_transformer.h"
+#include "runners/models/toy_target.h"
+
+namespace asdbench {
+namespace {
+
+/// The libtorch engine, or null in a build without it.
+auto torch_engine() -> decltype(&make_torch_transformer) {
+#ifdef ASDBENCH_TORCH_ENGINE
+  return &make_torch_transformer;
+#else
+  return nullptr;
+#endif
+}
+
+namespace fs = std::filesystem;
+
+/// Models that have a name: where `asdbench model fetch` puts them below the models folder.
+const std::map<std::string, fs::path, std::less<>>& named_files() {
+  static const std::map<std::string, fs::path, std::less<>> table = {
+      {"smollm2-135m", "smollm2-135m/SmolLM2-135M-Instruct.Q4_1.gguf"}};
+  return table;
+}
+
+Model built_in(std::unique_ptr<Target> target, const Params& params) {
+  if (params.choice("device", "auto", {"auto", "cpu", "cuda"}) == "cuda") {
+    params.fail("device", fmt::format("{} runs on the CPU only", target->info().name));
+  }
+  Model model;
+  model.target = std::move(target);
+  return model;
+}
+
+/// The file that `name` means: a known model's, a file, or the only .gguf of a folder.
+fs::path find_model_file(const std::string& name, const fs::path& models_dir) {
+  if (const auto named = named_files().find(name); named != named_files().end()) {
+    const fs::path file = models_dir / named->second;
+    if (!fs::exists(file)) {
+      throw ModelError(ModelFault::kMissingFile,
+                       fmt::format("model {}: {} is not there\n  run: asdbench model fetch {}",
+                                   name, file.string(), name));
+    }
+    return file;
+  }
+  const fs::path path = name;
+  if (!fs::is_directory(path)) return path;
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(path)) {
+    if (entry.path().extension() == ".gguf") found.push_back(entry.path());
+  }
+  if (found.size() != 1) {
+    throw ModelError(
+        ModelFault::kMissingFile,
+        fmt::format("{}: a folder with {} .gguf files, expected exactly one\n  name the "
+                    "file itself",
+                    path.string(), found.size()));
+  }
+  return found.front();
+}
+
+/// The element type that holds most bytes.
+std::string stored_type(const Checkpoint& checkpoint) {
+  std::map<WeightType, std::size_t> bytes;
+  for (const auto& [name, tensor] : checkpoint.tensors()) bytes[tensor.type] += tensor.bytes.size();
+  const auto most = std::max_element(bytes.begin(), bytes.end(),
+                                     [](auto& a, auto& b) { return a.second < b.second; });
+  return std::string(name_of(most->first));
+}
+
+ChatFamily family_of(const ModelConfig& config, PreTokenizer pre) {
+  if (config.family == ModelFamily::kQwen3) return ChatFamily::kQwen3;
+  if (config.family == ModelFamily::kQwen2) return ChatFamily::kQwen25;
+  return pre == PreTokenizer::kLlama3 ? ChatFamily::kLlama31 : ChatFamily::kSmolLm2;
+}
+
+/// Chooses the renderer by family and compares the file's own template with the known ones
+/// (specs/targets.md, 8.5).
+void choose_chat(const Checkpoint& checkpoint, PreTokenizer pre, const Params& params,
+                 Model& model) {
+  const ChatFamily family = family_of(checkpoint.config(), pre);
+  model.chat = family;
+  if (family == ChatFamily::kQwen3) model.chat_options.thinking = params.flag("thinking", false);
+  const bool strict = params.flag("strict_template", false);
+  const std::string& own = checkpoint.chat_template();
+  if (!own.empty()) model.template_sha256 = sha256_hex(own);
+  if (family_of_template(own) == family) return;
+  const std::string what =
+      own.empty() ? "the file has no chat template"
+                  : fmt::format("the file's chat template (SHA-256 {}) is not a known one",
+                                model.template_sha256);
+  if (strict) {
+    throw ModelError(
+        ModelFault::kUnsupported,
+        fmt::format("{}: {}\n  strict_template: false renders by the family's template",
+                    checkpoint.path().string(), what));
+  }
+  model.warnings.push_back(what + "; prompts are rendered by the family's template");
+}
+
+Model open_model(const std::string& name, const Params& params, const fs::path& models_dir) {
+  const std::string device = params.choice("device", "auto", {"auto", "cpu", "cuda"});
+  params.choice("engine", "torch", {"torch"});
+  params.choice("dtype", "float32", {"float32"});
+  const auto threads = static_cast<std::int32_t>(params.integer("threads", 0, 0, 1024));
+  const auto make_target = torch_engine();
+  if (make_target == nullptr) {
+    params.fail("engine",
+                "this build has no torch engine\n  configure with -DASDBENCH_WITH_TORCH=ON");
+  }
+  const fs::path file = find_model_file(name, models_dir);
+  const std::unique_ptr<Checkpoint> checkpoint = open_checkpoint(file);
+  const GgufFile* gguf = checkpoint->gguf();
+  ASDBENCH_CHECK(gguf != nullptr, file.string());
+
+  Model model;
+  model.warnings = checkpoint->warnings();
+  TokenizerSpec spec = gguf_tokenizer_spec(*gguf);
+  const PreTokenizer pre = spec.pre;
+  model.tokenizer = std::make_shared<const Tokenizer>(std::move(spec));
+  if (model.tokenizer->vocab_size() > checkpoint->config().vocab) {
+    throw ModelError(
+        ModelFault::kBadConfig,
+        fmt::format("{}: the tokenizer has {} ids, the embedding only {} rows", file.string(),
+                    model.tokenizer->vocab_size(), checkpoint->config().vocab));
+  }
+  choose_chat(*checkpoint, pre, params, model);
+
+  TargetInfo info;
+  info.name = named_files().contains(name) ? name : file.stem().string();
+  info.weight_dtype = stored_type(*checkpoint);
+  info.sha256 = sha256_file(file);
+  TorchTarget made =
+      make_target(*checkpoint, std::move(info), {.device = device, .threads = threads});
+  model.target = std::move(made.target);
+  model.warnings.insert(model.warnings.end(), made.warnings.begin(), made.warnings.end());
+  return model;
+}
+
+}  // namespace
+
+std::vector<TokenId> Model::prompt_ids(const Prompt& prompt, std::string* rendered) const {
+  std::string text;
+  std::vector<TokenId> ids;
+  if (tokenizer != nullptr) {
+    ASDBENCH_CHECK(chat.has_value(), "a model with a tokenizer has a chat template");
+    text = render_chat(*chat, prompt.messages, chat_options);
+    ids = tokenizer->encode(text);
+  } else {
+    for (const Message& message : prompt.messages) {
+      text += fmt::format("{}: {}\n", name_of(message.role), message.content);
+    }
+    const std::int64_t vocab = target->info().vocab;
+    for (const char c : text) {
+      ids.push_back(static_cast<TokenId>(static_cast<unsigned char>(c) % vocab));
+    }
+  }
+  if (rendered != nullptr) *rendered = std::move(text);
+  return ids;
+}
+
+std::string Model::text(std::span<const TokenId> output) const {
+  const std::vector<TokenId> ends = target->info().end_ids;
+  if (!output.empty() && std::binary_search(ends.begin(), ends.end(), output.back())) {
+    output = output.first(output.size() - 1);
+  }
+  if (tokenizer != nullptr) return tokenizer->decode(output);
+  // A built-in target has no words: its ids become printable ASCII characters.
+  std::string text;
+  for (const TokenId id : output) text += static_cast<char>(' ' + id % 95);
+  return text;
+}
+
+Model make_model(const std::string& name, const Params& params, const fs::path& models_dir) {
+  if (name == "toy") return built_in(make_toy_target(params), params);
+  if (name == "planted") return built_in(make_planted_target(params), params);
+  return open_model(name, params, models_dir);
+}
+
+std::optional<std::int64_t> step_bytes(const std::string& name, const fs::path& models_dir) {
+  if (name == "toy" || name == "planted") return std::nullopt;
+  try {
+    // The torch engine widens every weight to float32.
+    return open_checkpoint(find_model_file(name, models_dir))->parameters() *
+           static_cast<std::int64_t>(sizeof(float));
+  } catch (const ModelError& error) {
+    if (error.fault() == ModelFault::kMissingFile) return std::nullopt;
+    throw;
+  }
+}
+
+std::vector<std::string> known_models() {
+  std::vector<std::string> names = {"planted", "toy"};
+  for (const auto& [name, file] : named_files()) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace asdbench
