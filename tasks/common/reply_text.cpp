@@ -61,7 +61,11 @@ std::string clean_text(std::string_view text) {
   bool no_terminator = false;
   for (std::size_t i = 0; i < text.size();) {
     const std::string_view rest = text.substr(i);
-    if (rest[0] == '\r') {
+    // Almost every byte is none of the cases below.
+    if (rest[0] >= ' ' && rest[0] <= '~') {
+      clean += rest[0];
+      ++i;
+    } else if (rest[0] == '\r') {
       clean += '\n';
       i += rest.starts_with("\r\n") ? 2 : 1;
     } else if (rest[0] == kEscape) {
