@@ -1,6 +1,7 @@
 // The results database: rows before aggregates, one transaction per sample.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -96,7 +97,9 @@ class ResultStore {
  public:
   /// Creates and migrates in kReadWrite. StoreError for a newer schema, a file that is no database,
   /// no permission, ...
-  ResultStore(const std::filesystem::path& path, OpenMode mode);
+  /// A writer waits `busy_timeout` for another process before it gives up with a StoreError.
+  ResultStore(const std::filesystem::path& path, OpenMode mode,
+              std::chrono::milliseconds busy_timeout = std::chrono::seconds(10));
   ~ResultStore();
   ResultStore(const ResultStore&) = delete;
   ResultStore& operator=(const ResultStore&) = delete;
@@ -107,10 +110,13 @@ class ResultStore {
   std::int64_t cell(const CellRow& cell);
   /// (sample_id, repeat) of outputs with status done.
   std::set<std::pair<std::string, std::int64_t>> done(std::int64_t cell_id) const;
-  /// Output, passes, exceptions and scores in one transaction. A failed output of an earlier run is
-  /// replaced.
-  void save(const OutputRow& output);
-  /// All slots of one group of one set in one transaction; StoreError when the set has the group already.
+  /// Output, passes, exceptions and scores in one transaction; returns whether they were inserted.
+  /// A failed output of before is replaced. Where another run has finished the same sample
+  /// meanwhile, its rows stay: false when the tokens are equal (or this one failed), StoreError
+  /// when they differ.
+  bool save(const OutputRow& output);
+  /// All slots of one group of one set in one transaction; StoreError when the set has the group
+  /// already.
   void save_group(const std::vector<SpeedSlotRow>& slots);
   /// Numbers of the groups that a set has.
   std::set<std::int64_t> groups_done(const std::string& set_key) const;

@@ -1,0 +1,37 @@
+// The versions of the schema, and the way from one to the next.
+#pragma once
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace asdbench {
+
+/// The text of results/schema.sql.
+extern const std::string_view kSchemaVersion1;
+
+/// Marks a file as ours: "asdb" as a big-endian word.
+inline constexpr int kApplicationId = 0x61736462;
+
+/// Step i takes a database from version i to version i + 1; the last one is what this build reads
+/// and writes.
+const std::vector<std::string_view>& migrations();
+
+/// What a file says about itself; nothing is changed.
+struct SchemaState {
+  int version = 0;     // user_version
+  bool ours = false;   // bears kApplicationId
+  bool empty = false;  // holds no table at all: a new file
+};
+SchemaState schema_state(SQLite::Database& database);
+
+/// StoreError when the file belongs to another program, or was written by a newer build.
+void check_schema(const std::string& file, const SchemaState& state, int newest);
+
+/// Applies the missing steps, all in one transaction: a failure leaves the old version. Safe when
+/// two processes do it.
+void migrate(SQLite::Database& database, const std::vector<std::string_view>& steps);
+
+}  // namespace asdbench

@@ -1,0 +1,162 @@
+// Old files are brought up to date, newer and foreign ones refused, and a failing step changes
+// nothing.
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "eval/core/error.h"
+#include "results/migrations_internal.h"
+#include "results/store.h"
+#include "results/tests/rows.h"
+
+namespace asdbench {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+int new_file_flags() { return SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE; }
+
+std::string error_of(const std::filesystem::path& file, OpenMode mode) {
+  try {
+    const ResultStore store(file, mode);
+  } catch (const StoreError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string text_of(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  EXPECT_TRUE(in.is_open()) << file;
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+/// A file of schema version 1 with a run, three cells, outputs and speed groups, as version 1 wrote it.
+void make_version_1(const std::filesystem::path& file) {
+  SQLite::Database database(file.string(), new_file_flags());
+  database.exec("PRAGMA synchronous = OFF");
+  database.exec(text_of(ASDBENCH_TEST_DATA "/schema_v1.sql"));
+  database.exec(text_of(ASDBENCH_TEST_DATA "/rows_v1.sql"));
+}
+
+TEST(Migrations, AFileOfVersion1OpensWithAllItsNumbers) {
+  const Folder folder;
+  make_version_1(folder / "v1.db");
+  for (const OpenMode mode : {OpenMode::kReadWrite, OpenMode::kReadOnly}) {
+    const ResultStore store(folder / "v1.db", mode);
+    const std::vector<MatrixRow> rows = store.matrix();
+    ASSERT_EQ(rows.size(), 3u);
+    EXPECT_EQ(rows[0].drafter, "none");
+    EXPECT_EQ(rows[2].verifier, "asd");
+    EXPECT_EQ(rows[2].n, 3);
+    EXPECT_EQ(rows[2].correct, 2);
+    EXPECT_EQ(rows[2].failed, 1);
+    EXPECT_EQ(rows[2].capped, 1);
+    EXPECT_NEAR(rows[2].accuracy_as_scored.estimate.value(), 2.0 / 3, 1e-12);
+    EXPECT_NEAR(rows[2].accuracy_capped_wrong.estimate.value(), 1.0 / 3, 1e-12);
+    EXPECT_NEAR(rows[2].vs_strict.estimate.value(), 1.25, 1e-12);
+    EXPECT_NEAR(rows[2].vs_plain.estimate.value(), 2.0, 1e-12);
+    EXPECT_TRUE(rows[2].vs_plain.low.has_value());
+    std::ostringstream dump;
+    store.dump_outputs(dump);
+    EXPECT_EQ(dump.str(), text_of(ASDBENCH_TEST_DATA "/dump_v1.jsonl"));
+  }
+}
+
+TEST(Migrations, TheSavedFileHasTheSchemaOfSchemaSql) {
+  const Folder folder;
+  make_version_1(folder / "v1.db");
+  { const ResultStore fresh(folder / "fresh.db", OpenMode::kReadWrite); }
+  const auto schema_of = [](const std::filesystem::path& file) {
+    SQLite::Database database(file.string());
+    SQLite::Statement select(database,
+                             "SELECT sql FROM sqlite_schema WHERE sql NOT NULL ORDER BY name");
+    std::vector<std::string> out;
+    while (select.executeStep()) out.push_back(select.getColumn(0).getString());
+    return out;
+  };
+  EXPECT_EQ(schema_of(folder / "v1.db"), schema_of(folder / "fresh.db"));
+}
+
+TEST(Migrations, OpeningTwiceChangesNothing) {
+  const Folder folder;
+  { const ResultStore store(folder / "a.db", OpenMode::kReadWrite); }
+  const std::string before = text_of(folder / "a.db");
+  { const ResultStore store(folder / "a.db", OpenMode::kReadWrite); }
+  { const ResultStore store(folder / "a.db", OpenMode::kReadOnly); }
+  EXPECT_EQ(text_of(folder / "a.db"), before);
+}
+
+TEST(Migrations, StepsGoForwardFromAnyVersion) {
+  const Folder folder;
+  SQLite::Database database((folder / "a.db").string(), new_file_flags());
+  const std::vector<std::string_view> one = {"CREATE TABLE a (x INTEGER) STRICT"};
+  const std::vector<std::string_view> two = {one[0], "ALTER TABLE a ADD COLUMN y INTEGER"};
+  migrate(database, one);
+  EXPECT_EQ(schema_state(database).version, 1);
+  migrate(database, two);
+  migrate(database, two);
+  const SchemaState state = schema_state(database);
+  EXPECT_EQ(state.version, 2);
+  EXPECT_TRUE(state.ours);
+  EXPECT_EQ(database.execAndGet("SELECT count(y) FROM a").getInt(), 0);
+}
+
+TEST(Migrations, AFailingStepLeavesTheOldVersion) {
+  const Folder folder;
+  SQLite::Database database((folder / "a.db").string(), new_file_flags());
+  const std::vector<std::string_view> steps = {
+      "CREATE TABLE a (x INTEGER) STRICT",
+      "CREATE TABLE b (x INTEGER); CREATE TABLE a (x INTEGER)"};
+  EXPECT_THROW(migrate(database, steps), SQLite::Exception);
+  const SchemaState state = schema_state(database);
+  EXPECT_EQ(state.version, 0);
+  EXPECT_TRUE(state.empty);
+  EXPECT_FALSE(state.ours);
+}
+
+TEST(Migrations, RefusesANewerSchemaInBothModes) {
+  const Folder folder;
+  { const ResultStore store(folder / "a.db", OpenMode::kReadWrite); }
+  {
+    SQLite::Database database((folder / "a.db").string(), SQLite::OPEN_READWRITE);
+    database.exec("PRAGMA user_version = 99");
+  }
+  const std::string expected =
+      (folder / "a.db").string() +
+      ": has schema version 99; this build knows versions up to 1\n"
+      "  use the newer asdbench that wrote it, or give another file with --db";
+  EXPECT_EQ(error_of(folder / "a.db", OpenMode::kReadWrite), expected);
+  EXPECT_EQ(error_of(folder / "a.db", OpenMode::kReadOnly), expected);
+}
+
+TEST(Migrations, RefusesTheDatabaseOfAnotherProgramUnchanged) {
+  const Folder folder;
+  {
+    SQLite::Database database((folder / "a.db").string(), new_file_flags());
+    database.exec("CREATE TABLE bookmarks (x)");
+  }
+  const std::string before = text_of(folder / "a.db");
+  for (const OpenMode mode : {OpenMode::kReadWrite, OpenMode::kReadOnly}) {
+    EXPECT_THAT(error_of(folder / "a.db", mode),
+                HasSubstr("a.db: is an SQLite database of another program"));
+  }
+  EXPECT_EQ(text_of(folder / "a.db"), before);
+}
+
+TEST(Migrations, ReadingAnEmptyFileSaysThatItHoldsNothing) {
+  const Folder folder;
+  std::ofstream(folder / "a.db").flush();
+  EXPECT_THAT(error_of(folder / "a.db", OpenMode::kReadOnly),
+              HasSubstr("has schema version 0; expected 1"));
+  EXPECT_EQ(error_of(folder / "a.db", OpenMode::kReadWrite), "no error");
+}
+
+}  // namespace
+}  // namespace asdbench
