@@ -47,6 +47,12 @@ struct Avx2 {
 
   static Float fma(Float a, Float b, Float c) { return _mm256_fmadd_ps(a, b, c); }
   static Float add(Float a, Float b) { return _mm256_add_ps(a, b); }
+  static Float subtract(Float a, Float b) { return _mm256_sub_ps(a, b); }
+  static float sum_lanes(Float a) {
+    __m128 half = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    half = _mm_add_ps(half, _mm_movehl_ps(half, half));
+    return _mm_cvtss_f32(_mm_add_ss(half, _mm_movehdup_ps(half)));
+  }
   static Float multiply(Float a, Float b) { return _mm256_mul_ps(a, b); }
   static Float divide(Float a, Float b) { return _mm256_div_ps(a, b); }
   static Float round(Float a) {
@@ -93,6 +99,9 @@ const CpuKernels kAvx2Kernels = {
     .panel_outputs = Avx2::kPanelVectors * Avx2::kLanes,
     .linear_panel = linear_panel_cpu<Avx2>,
     .swiglu = swiglu_cpu<Avx2>,
+    .attend_chunk = attend_chunk_cpu<Avx2>,
+    .join_chunks = join_chunks_cpu<Avx2>,
+    .rms_norm = rms_norm_cpu<Avx2>,
 };
 
 }  // namespace asdbench::kernels

@@ -39,6 +39,8 @@ struct Avx512 {
 
   static Float fma(Float a, Float b, Float c) { return _mm512_fmadd_ps(a, b, c); }
   static Float add(Float a, Float b) { return _mm512_add_ps(a, b); }
+  static Float subtract(Float a, Float b) { return _mm512_sub_ps(a, b); }
+  static float sum_lanes(Float a) { return _mm512_reduce_add_ps(a); }
   static Float multiply(Float a, Float b) { return _mm512_mul_ps(a, b); }
   static Float divide(Float a, Float b) { return _mm512_div_ps(a, b); }
   static Float round(Float a) {
@@ -86,6 +88,9 @@ const CpuKernels kAvx512Kernels = {
     .panel_outputs = Avx512::kPanelVectors * Avx512::kLanes,
     .linear_panel = linear_panel_cpu<Avx512>,
     .swiglu = swiglu_cpu<Avx512>,
+    .attend_chunk = attend_chunk_cpu<Avx512>,
+    .join_chunks = join_chunks_cpu<Avx512>,
+    .rms_norm = rms_norm_cpu<Avx512>,
 };
 
 }  // namespace asdbench::kernels

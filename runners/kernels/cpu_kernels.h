@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runners/kernels/attention_cpu.h"
 #include "runners/kernels/isa.h"
 #include "runners/kernels/score_rows.h"
 #include "runners/kernels/weight_format.h"
@@ -25,6 +26,14 @@ struct CpuKernels {
                        const float* x, std::int64_t x_stride, int rows, float* sums);
   /// gate [count] becomes silu(gate) * up; count is a multiple of panel_outputs.
   void (*swiglu)(float* gate, const float* up, std::int64_t count);
+  /// attention_cpu.h.
+  void (*attend_chunk)(const ChunkTask& task);
+  /// out [head_size] from `chunks` results of attend_chunk, result_stride floats apart.
+  void (*join_chunks)(const float* results, int chunks, std::int64_t result_stride, int head_size,
+                      float* out);
+  /// One row of attention.h's rms_norm.
+  void (*rms_norm)(const float* x, std::int64_t width, const float* weight, float epsilon,
+                   float* out);
 };
 
 /// Errors: IsaError when this CPU or build lacks `isa`.

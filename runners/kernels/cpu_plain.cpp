@@ -20,8 +20,9 @@ struct Plain {
 
   static Float broadcast(float value) { return value; }
   static Float load(const float* values) { return *values; }
-  static Float max(Float a, Float b) { return b > a ? b : a; }
-  static Float min(Float a, Float b) { return b < a ? b : a; }
+  // With a NaN both return the second operand, like the instructions of the other sets.
+  static Float max(Float a, Float b) { return a > b ? a : b; }
+  static Float min(Float a, Float b) { return a < b ? a : b; }
   static float largest_lane(Float value) { return value; }
   static float smallest_lane(Float value) { return value; }
   static Mask no_lanes() { return false; }
@@ -38,6 +39,8 @@ struct Plain {
 
   static Float fma(Float a, Float b, Float c) { return a * b + c; }
   static Float add(Float a, Float b) { return a + b; }
+  static Float subtract(Float a, Float b) { return a - b; }
+  static float sum_lanes(Float a) { return a; }
   static Float multiply(Float a, Float b) { return a * b; }
   static Float divide(Float a, Float b) { return a / b; }
   static Float round(Float a) { return __builtin_nearbyintf(a); }
@@ -68,6 +71,9 @@ const CpuKernels kPlainKernels = {
     .panel_outputs = Plain::kPanelVectors * Plain::kLanes,
     .linear_panel = linear_panel_cpu<Plain>,
     .swiglu = swiglu_cpu<Plain>,
+    .attend_chunk = attend_chunk_cpu<Plain>,
+    .join_chunks = join_chunks_cpu<Plain>,
+    .rms_norm = rms_norm_cpu<Plain>,
 };
 
 }  // namespace asdbench::kernels

@@ -1,8 +1,6 @@
 // Packing of weight matrices, and the division of linear layers into tasks of one panel.
 #include "runners/kernels/linear.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -16,6 +14,7 @@
 #include "runners/kernels/cpu_kernels.h"
 #include "runners/kernels/half.h"
 #include "runners/kernels/panel_layout.h"
+#include "runners/kernels/slab.h"
 
 namespace asdbench::kernels {
 namespace {
@@ -64,8 +63,6 @@ int block_bytes(WeightFormat format) {
   return kBytes[static_cast<std::size_t>(format)];
 }
 
-void Unmap::operator()(std::byte* data) const { munmap(data, bytes); }
-
 PackedMatrix::PackedMatrix(WeightFormat format, std::int64_t outputs, std::int64_t inputs, Isa isa)
     : format_(format),
       isa_(isa),
@@ -84,11 +81,7 @@ PackedMatrix::PackedMatrix(WeightFormat format, std::int64_t outputs, std::int64
   panel_bytes_ = (inputs + kBlock - 1) / kBlock * panel_layout(format, panel_outputs_).bytes;
   const std::int64_t count = panels();
   if (panel_bytes_ > std::numeric_limits<std::int64_t>::max() / count) throw std::bad_alloc();
-  const auto bytes = static_cast<std::size_t>(count * panel_bytes_);
-  // Anonymous memory: zero, page-aligned, returned to the system with the matrix.
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED) throw std::bad_alloc();
-  data_ = std::unique_ptr<std::byte[], Unmap>(static_cast<std::byte*>(data), Unmap{bytes});
+  data_ = allocate_weights(static_cast<std::size_t>(count * panel_bytes_));
 }
 
 PackedMatrix PackedMatrix::pack(WeightFormat format, std::int64_t outputs, std::int64_t inputs,

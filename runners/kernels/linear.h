@@ -13,12 +13,6 @@
 
 namespace asdbench::kernels {
 
-/// Returns a mapping of `bytes` to the system.
-struct Unmap {
-  std::size_t bytes = 0;
-  void operator()(std::byte* data) const;
-};
-
 /// One weight matrix [outputs, inputs], reordered once for one instruction set.
 ///
 /// The weights keep their stored precision (no float32 copy): a panel of neighbouring outputs lies
@@ -72,7 +66,7 @@ class PackedMatrix {
   std::int64_t inputs_ = 0;
   int panel_outputs_ = 0;
   std::int64_t panel_bytes_ = 0;
-  std::unique_ptr<std::byte[], Unmap> data_;
+  std::shared_ptr<std::byte> data_;  // shares a slab with its neighbours (slab.h)
 };
 
 /// Rows of float32 activations [rows, width]; row r begins at data + r * stride (stride >= width).

@@ -1,0 +1,163 @@
+// The linear layers of one step of SmolLM2-135M (Q4_1, Q8_0 head) for 1 to 32 rows, beside the read
+// rate of the machine in the same run and what it makes of the same bytes.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "runners/kernels/cpu_kernels.h"
+#include "runners/kernels/linear.h"
+#include "runners/kernels/pool.h"
+#include "runners/kernels/slab.h"
+
+namespace {
+
+using namespace asdbench::kernels;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kHidden = 576;
+constexpr std::int64_t kIntermediate = 1'536;
+constexpr std::int64_t kKeyValue = 192;
+constexpr std::int64_t kVocab = 49'152;
+constexpr std::int64_t kLayers = 30;
+constexpr std::int64_t kMaxRows = 32;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+PackedMatrix random_weights(WeightFormat format, std::int64_t outputs, std::int64_t inputs) {
+  static std::mt19937 random(7);
+  const std::int64_t blocks = outputs * inputs / 32;
+  const auto block = static_cast<std::size_t>(block_bytes(format));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(blocks) * block);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  // Scales near 2^-7, so that activations neither vanish nor overflow through the layers.
+  for (std::size_t at = 0; at < bytes.size(); at += block) {
+    bytes[at + 1] = std::byte{0x20};
+    if (format == WeightFormat::kQ4_1) bytes[at + 3] = std::byte{0xac};
+  }
+  return PackedMatrix::pack(format, outputs, inputs, bytes);
+}
+
+struct Layer {
+  PackedMatrix query = random_weights(WeightFormat::kQ4_1, kHidden, kHidden);
+  PackedMatrix key = random_weights(WeightFormat::kQ4_1, kKeyValue, kHidden);
+  PackedMatrix value = random_weights(WeightFormat::kQ4_1, kKeyValue, kHidden);
+  PackedMatrix output = random_weights(WeightFormat::kQ4_1, kHidden, kHidden);
+  PackedMatrix gate = random_weights(WeightFormat::kQ4_1, kIntermediate, kHidden);
+  PackedMatrix up = random_weights(WeightFormat::kQ4_1, kIntermediate, kHidden);
+  PackedMatrix down = random_weights(WeightFormat::kQ4_1, kHidden, kIntermediate);
+};
+
+struct Model {
+  std::vector<Layer> layers{kLayers};
+  PackedMatrix head = random_weights(WeightFormat::kQ8_0, kVocab, kHidden);
+
+  std::int64_t bytes() const {
+    std::int64_t sum = head.bytes();
+    for (const Layer& layer : layers) {
+      for (const PackedMatrix* weights : {&layer.query, &layer.key, &layer.value, &layer.output,
+                                          &layer.gate, &layer.up, &layer.down}) {
+        sum += weights->bytes();
+      }
+    }
+    return sum;
+  }
+};
+
+const Model& model() {
+  static const Model model;
+  return model;
+}
+
+/// The machine's read rate, bytes per second, with the pool's threads over a buffer that no cache
+/// holds; measured beside every benchmark, since other processes change it.
+double read_rate(Pool& pool) {
+  constexpr std::int64_t kBytes = std::int64_t{512} << 20;
+  constexpr std::int64_t kParts = 64;
+  // The same kind of memory as the weights, written so that it is there.
+  static const std::shared_ptr<std::byte> buffer = [] {
+    std::shared_ptr<std::byte> bytes = allocate_weights(kBytes);
+    std::fill_n(bytes.get(), kBytes, std::byte{0x5a});
+    return bytes;
+  }();
+  const auto* words = reinterpret_cast<const std::uint64_t*>(buffer.get());
+  const auto start = Clock::now();
+  pool.run(kParts, [&](std::int64_t part) {
+    constexpr std::int64_t kWords = kBytes / 8 / kParts;
+    benchmark::DoNotOptimize(cpu_kernels(active_isa()).read(words + part * kWords, kWords));
+  });
+  return static_cast<double>(kBytes) / seconds_since(start);
+}
+
+/// All linear layers of a step, in the model's order.
+void linears(benchmark::State& state) {
+  const std::int64_t rows = state.range(0);
+  Pool pool(static_cast<int>(state.range(1)));
+  const Model& weights = model();
+  std::vector<float> stream(kMaxRows * kHidden, 0.5f);
+  std::vector<float> qkv(kMaxRows * (kHidden + 2 * kKeyValue));
+  std::vector<float> hidden(kMaxRows * kIntermediate);
+  std::vector<float> next(kMaxRows * kHidden);
+  std::vector<float> logits(static_cast<std::size_t>(kMaxRows * kVocab));
+  constexpr std::int64_t kQkv = kHidden + 2 * kKeyValue;
+  const double rate_before = read_rate(pool);
+  double seconds = 0;
+  for (auto _ : state) {
+    const auto start = Clock::now();
+    for (const Layer& layer : weights.layers) {
+      const LinearOutput attention[] = {{&layer.query, {qkv.data(), kQkv}},
+                                        {&layer.key, {qkv.data() + kHidden, kQkv}},
+                                        {&layer.value, {qkv.data() + kHidden + kKeyValue, kQkv}}};
+      linear(pool, {stream.data(), kHidden}, rows, attention);
+      const LinearOutput output{&layer.output, {next.data(), kHidden}};
+      linear(pool, {qkv.data(), kQkv}, rows, {&output, 1});
+      linear_swiglu(pool, {stream.data(), kHidden}, rows, layer.gate, layer.up,
+                    {hidden.data(), kIntermediate});
+      const LinearOutput down{&layer.down, {next.data(), kHidden}};
+      linear(pool, {hidden.data(), kIntermediate}, rows, {&down, 1});
+    }
+    const LinearOutput head{&weights.head, {logits.data(), kVocab}};
+    linear(pool, {stream.data(), kHidden}, rows, {&head, 1});
+    benchmark::DoNotOptimize(logits.data());
+    seconds += seconds_since(start);
+  }
+  const double rate = (rate_before + read_rate(pool)) / 2;
+  const double step = seconds / static_cast<double>(state.iterations());
+  const auto bytes = static_cast<double>(weights.bytes());
+  state.counters["MB"] = bytes / 1e6;
+  state.counters["read_GB/s"] = rate / 1e9;
+  state.counters["step_GB/s"] = bytes / step / 1e9;
+  state.counters["of_roofline"] = bytes / rate / step;
+  state.SetLabel(std::string(name_of(active_isa())) + ", " + std::to_string(pool.threads()) +
+                 " threads");
+}
+
+void arguments(benchmark::internal::Benchmark* bench) {
+  for (const int threads : {1, 2}) {
+    for (const int rows : {1, 2, 4, 8, 16, 32}) bench->Args({rows, threads});
+  }
+}
+BENCHMARK(linears)
+    ->Apply(arguments)
+    ->ArgNames({"rows", "threads"})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+
+/// One round of the pool with tasks that do nothing: what a layer pays besides its arithmetic.
+void pool_round(benchmark::State& state) {
+  Pool pool(static_cast<int>(state.range(0)));
+  for (auto _ : state) {
+    pool.run(12, [](std::int64_t task) { benchmark::DoNotOptimize(task); });
+  }
+}
+BENCHMARK(pool_round)->ArgName("threads")->Arg(1)->Arg(2)->UseRealTime();
+
+}  // namespace

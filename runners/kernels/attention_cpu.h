@@ -1,0 +1,210 @@
+// The bodies of attention and RMS norm for every CPU instruction set.
+#pragma once
+
+#include <cstdint>
+
+#include "runners/kernels/exponential_cpu.h"
+
+namespace asdbench::kernels {
+
+inline constexpr int kKeyPanel = 16;   // positions whose keys lie together
+inline constexpr int kChunk = 128;     // positions that share a maximum
+inline constexpr int kMaxQueries = 4;  // served by one pass over keys and values
+
+/// Some query heads of one row against one chunk of one head of the cache.
+struct ChunkTask {
+  const float* queries;  // [count, head_size]
+  int count;             // 1 to kMaxQueries
+  int head_size;
+  const float* keys;    // panels [head_size, kKeyPanel] of the chunk's positions
+  const float* values;  // [positions, value_stride]
+  int value_stride;     // head_size rounded up to a multiple of kKeyPanel
+  int positions;        // 1 to kChunk
+  float scale;
+  /// Results of query i at i * result_stride: the chunk's largest score, the sum of exp(score -
+  /// largest), and the values weighted with those, [value_stride].
+  float* results;
+  std::int64_t result_stride;
+};
+
+/// Scores of `count` queries: [count, kChunk], only whole panels written.
+template <class Simd, int count>
+void chunk_scores(const ChunkTask& task, float* scores) {
+  using Float = typename Simd::Float;
+  constexpr int kVectors = kKeyPanel / Simd::kLanes;
+  const Float scale = Simd::broadcast(task.scale);
+  for (int begin = 0; begin < task.positions; begin += kKeyPanel) {
+    const float* panel = task.keys + begin * task.head_size;
+    Float sums[count][kVectors];
+#pragma GCC unroll 4
+    for (int query = 0; query < count; ++query) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) sums[query][v] = Simd::broadcast(0.0f);
+    }
+    for (int d = 0; d < task.head_size; ++d) {
+      Float keys[kVectors];
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) {
+        keys[v] = Simd::load(panel + d * kKeyPanel + v * Simd::kLanes);
+      }
+#pragma GCC unroll 4
+      for (int query = 0; query < count; ++query) {
+        const Float value = Simd::broadcast(task.queries[query * task.head_size + d]);
+#pragma GCC unroll 16
+        for (int v = 0; v < kVectors; ++v) {
+          sums[query][v] = Simd::fma(keys[v], value, sums[query][v]);
+        }
+      }
+    }
+#pragma GCC unroll 4
+    for (int query = 0; query < count; ++query) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) {
+        Simd::store(scores + query * kChunk + begin + v * Simd::kLanes,
+                    Simd::multiply(sums[query][v], scale));
+      }
+    }
+  }
+}
+
+/// Turns the scores of one query into weights; result[0] and [1] as in ChunkTask.
+template <class Simd>
+void chunk_softmax(float* scores, int positions, float* result) {
+  using Float = typename Simd::Float;
+  const int padded = (positions + kKeyPanel - 1) / kKeyPanel * kKeyPanel;
+  // Scores past the end come from memory that nothing was stored in.
+  for (int i = positions; i < padded; ++i) scores[i] = scores[0];
+  Float largest = Simd::load(scores);
+  bool nan = false;
+  for (int i = 0; i < padded; i += Simd::kLanes) {
+    const Float score = Simd::load(scores + i);
+    nan |= Simd::any_lane(Simd::is_nan(score));
+    largest = Simd::max(largest, score);
+  }
+  // max drops a NaN; the row must not hide it.
+  const float top = nan ? __builtin_nanf("") : Simd::largest_lane(largest);
+  const Float tops = Simd::broadcast(top);
+  for (int i = 0; i < padded; i += Simd::kLanes) {
+    Simd::store(scores + i, exponential<Simd>(Simd::subtract(Simd::load(scores + i), tops)));
+  }
+  for (int i = positions; i < padded; ++i) scores[i] = 0.0f;
+  Float total = Simd::broadcast(0.0f);
+  for (int i = 0; i < padded; i += Simd::kLanes) {
+    total = Simd::add(total, Simd::load(scores + i));
+  }
+  result[0] = top;
+  result[1] = Simd::sum_lanes(total);
+}
+
+/// Weighted sums of the values for `count` queries.
+template <class Simd, int count>
+void chunk_values(const ChunkTask& task, const float* weights) {
+  using Float = typename Simd::Float;
+  constexpr int kVectors = kKeyPanel / Simd::kLanes;
+  for (int slice = 0; slice < task.value_stride; slice += kKeyPanel) {
+    Float sums[count][kVectors];
+#pragma GCC unroll 4
+    for (int query = 0; query < count; ++query) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) sums[query][v] = Simd::broadcast(0.0f);
+    }
+    const float* values = task.values + slice;
+    for (int i = 0; i < task.positions; ++i, values += task.value_stride) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) {
+        const Float value = Simd::load(values + v * Simd::kLanes);
+#pragma GCC unroll 4
+        for (int query = 0; query < count; ++query) {
+          const Float weight = Simd::broadcast(weights[query * kChunk + i]);
+          sums[query][v] = Simd::fma(weight, value, sums[query][v]);
+        }
+      }
+    }
+#pragma GCC unroll 4
+    for (int query = 0; query < count; ++query) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) {
+        Simd::store(task.results + query * task.result_stride + 2 + slice + v * Simd::kLanes,
+                    sums[query][v]);
+      }
+    }
+  }
+}
+
+template <class Simd, int count>
+void attend_chunk_queries(const ChunkTask& task) {
+  if constexpr (count > 1) {
+    if (task.count < count) {
+      attend_chunk_queries<Simd, count - 1>(task);
+      return;
+    }
+  }
+  alignas(64) float scores[count * kChunk];
+  chunk_scores<Simd, count>(task, scores);
+  for (int query = 0; query < count; ++query) {
+    chunk_softmax<Simd>(scores + query * kChunk, task.positions,
+                        task.results + query * task.result_stride);
+  }
+  chunk_values<Simd, count>(task, scores);
+}
+
+/// CpuKernels::attend_chunk.
+template <class Simd>
+void attend_chunk_cpu(const ChunkTask& task) {
+  attend_chunk_queries<Simd, kMaxQueries>(task);
+}
+
+/// CpuKernels::join_chunks: out [head_size] = the joined results [chunks, result_stride].
+template <class Simd>
+void join_chunks_cpu(const float* results, int chunks, std::int64_t result_stride, int head_size,
+                     float* out) {
+  using Float = typename Simd::Float;
+  float largest = results[0];
+  bool nan = largest != largest;
+  for (int chunk = 1; chunk < chunks; ++chunk) {
+    const float other = results[chunk * result_stride];
+    if (other > largest) largest = other;
+    nan |= other != other;
+  }
+  if (nan) largest = __builtin_nanf("");
+  // One chunk keeps its sums as they are: exp(0) is exactly 1.
+  const auto factor = [&](int chunk) {
+    return exponential<Simd>(
+        Simd::subtract(Simd::broadcast(results[chunk * result_stride]), Simd::broadcast(largest)));
+  };
+  Float total = Simd::broadcast(0.0f);
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    total = Simd::fma(factor(chunk), Simd::broadcast(results[chunk * result_stride + 1]), total);
+  }
+  for (int d = 0; d < head_size; d += Simd::kLanes) {
+    Float sum = Simd::broadcast(0.0f);
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      sum = Simd::fma(factor(chunk), Simd::load(results + chunk * result_stride + 2 + d), sum);
+    }
+    sum = Simd::divide(sum, total);
+    alignas(64) float lanes[Simd::kLanes];
+    Simd::store(lanes, sum);
+    for (int lane = 0; lane < Simd::kLanes && d + lane < head_size; ++lane) {
+      out[d + lane] = lanes[lane];
+    }
+  }
+}
+
+/// CpuKernels::rms_norm: one row.
+template <class Simd>
+void rms_norm_cpu(const float* x, std::int64_t width, const float* weight, float epsilon,
+                  float* out) {
+  using Float = typename Simd::Float;
+  Float squares = Simd::broadcast(0.0f);
+  std::int64_t i = 0;
+  for (; i + Simd::kLanes <= width; i += Simd::kLanes) {
+    const Float value = Simd::load(x + i);
+    squares = Simd::fma(value, value, squares);
+  }
+  float sum = Simd::sum_lanes(squares);
+  for (; i < width; ++i) sum += x[i] * x[i];
+  const float inverse = 1.0f / __builtin_sqrtf(sum / static_cast<float>(width) + epsilon);
+  for (i = 0; i < width; ++i) out[i] = x[i] * inverse * weight[i];
+}
+
+}  // namespace asdbench::kernels
