@@ -165,6 +165,31 @@ TEST(DecoderTest, EveryPassKeepsLedgerCacheAndCounts) {
   EXPECT_GT(exhausted, 0U);
 }
 
+TEST(DecoderTest, EveryRuleThatNeedsNoDraftLawDecodes) {
+  ToyTarget target(kToy);
+  Oracle oracle(target, kToy.vocab, 0.5);
+  std::size_t rules = 0;
+  for (const VerifierFactory& factory : verifier_factories()) {
+    Params params(factory.name, {});
+    for (const char* key : {"B", "g", "M", "tau", "kappa", "l", "alpha", "top_p", "h", "w", "k"}) {
+      params.set(key, "1", {});
+    }
+    const auto rule = factory.make(params);
+    if (rule->info().needs_draft_logits) continue;
+    ++rules;
+    for (std::uint64_t seed = 0; seed < 5; ++seed) {
+      const auto request = run(target, oracle, *rule, seed, kFixed);
+      ASSERT_EQ(request->error(), "") << factory.name;
+      ASSERT_EQ(request->output().size(), 60U);
+      if (rule->info().keeps == Keeps::kGreedyOutput) {
+        ASSERT_EQ(tokens(*request), tokens(*plain(target, seed, kFixed))) << factory.name;
+        ASSERT_EQ(request->ledger().spent(), 0);
+      }
+    }
+  }
+  EXPECT_GT(rules, 10U);
+}
+
 // Requests decoded side by side, `slots` at a time, each new one in the first free slot.
 std::vector<std::string> decode_together(Target& target, Drafter& by, const Verifier& rule,
                                          std::vector<std::unique_ptr<Request>>& requests,

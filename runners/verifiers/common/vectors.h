@@ -26,4 +26,16 @@ std::vector<Json> read_vectors(const std::filesystem::path& path);
 /// Source:  specs/asd.md, section 11.
 std::optional<VectorMismatch> check_asd_vector(const Json& row);
 
+/// One rule over one block: the case it is, and why it does not hold.
+struct MaskOutcome {
+  std::string id;
+  std::optional<VectorMismatch> mismatch;
+};
+
+/// Replays a block under every rule that the case lists; one outcome a rule. A rule, control or
+/// field that is not known is a mismatch.
+///
+/// Source:  specs/verifiers.md, section 3.
+std::vector<MaskOutcome> check_mask_vector(const Json& row);
+
 }  // namespace asdbench
