@@ -198,7 +198,7 @@ ExitCode plan(const RunOptions& options) {
   for (const CellIndex& cell : experiment.cells) {
     const TaskSet& task = experiment.tasks[cell.task];
     const Choice& target = config.targets[cell.target];
-    const auto bytes = step_bytes(target.name, target.params, experiment_settings.paths.models);
+    const auto bytes = step_bytes(target.name, experiment_settings.paths.models);
     const auto samples = static_cast<std::int64_t>(task.samples.size());
     std::optional<double> seconds;
     if (bytes) {

@@ -12,6 +12,9 @@
 #include <sstream>
 #include <utility>
 
+#include "eval/core/error.h"
+#include "eval/core/utf8.h"
+
 namespace asdbench {
 namespace {
 
@@ -19,29 +22,6 @@ namespace {
                        const std::string& message) {
   const SourceLocation where{.file = file, .line = line, .path = path};
   throw ConfigError(fmt::format("{}: {}", where.text(), message));
-}
-
-/// Length of the UTF-8 sequence at the start of `text`, 0 when it is malformed, overlong, a
-/// surrogate or out of range (Unicode 16, table 3-7).
-std::size_t sequence_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const auto within = [&](std::size_t i, unsigned char low, unsigned char high) {
-    return i < text.size() && byte(i) >= low && byte(i) <= high;
-  };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return within(1, 0x80, 0xBF) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    const unsigned char low = first == 0xE0 ? 0xA0 : 0x80;
-    const unsigned char high = first == 0xED ? 0x9F : 0xBF;
-    return within(1, low, high) && within(2, 0x80, 0xBF) ? 3 : 0;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    const unsigned char low = first == 0xF0 ? 0x90 : 0x80;
-    const unsigned char high = first == 0xF4 ? 0x8F : 0xBF;
-    return within(1, low, high) && within(2, 0x80, 0xBF) && within(3, 0x80, 0xBF) ? 4 : 0;
-  }
-  return 0;
 }
 
 /// Refuses what yaml-cpp must not be shown: it guesses encodings from NUL bytes and replaces bad
@@ -54,15 +34,15 @@ void check_bytes(std::string_view text, const std::string& file) {
   int line = 1;
   for (std::size_t i = 0; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    const std::size_t length = sequence_length(text.substr(i));
-    if (length == 0) {
+    const Utf8Part part = utf8_part(text, i);
+    if (part.form != Utf8Form::kWellFormed) {
       fail(file, line, "", fmt::format("byte {:#04x} is not UTF-8; expected UTF-8 text", byte));
     }
     if ((byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t') || byte == 0x7F) {
       fail(file, line, "", fmt::format("control character {:#04x}; expected text", byte));
     }
     if (byte == '\n') ++line;
-    i += length;
+    i += part.length;
   }
 }
 
@@ -247,26 +227,6 @@ YamlNode parse_yaml(std::string_view text, const std::string& file) {
 
 YamlNode parse_yaml_value(std::string_view text, const std::string& key) {
   return parse(text, fmt::format("{} {}", kOverrideOrigin, key), kOverrideOrigin);
-}
-
-std::string shown(std::string_view text) {
-  constexpr std::size_t kLongestShown = 60;
-  std::string out = "\"";
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = std::max<std::size_t>(1, sequence_length(text.substr(i)));
-    if (i + length > kLongestShown) {
-      out += "...";
-      break;
-    }
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte < 0x20 || byte == 0x7F || (byte >= 0x80 && length == 1)) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      out += text.substr(i, length);
-    }
-    i += length;
-  }
-  return out + '"';
 }
 
 std::string describe(const YamlNode& node) {

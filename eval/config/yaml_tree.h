@@ -55,9 +55,6 @@ inline constexpr const char* kOverrideOrigin = "--set";
 /// Parses the value of the override of `key`; its nodes bear kOverrideOrigin and no line.
 YamlNode parse_yaml_value(std::string_view text, const std::string& key);
 
-/// Text as it is quoted in messages: clipped, control characters escaped.
-std::string shown(std::string_view text);
-
 /// What a node is, for messages: a list, a map, nothing, or the scalar as shown.
 std::string describe(const YamlNode& node);
 

@@ -8,6 +8,8 @@
 #include <array>
 #include <numeric>
 
+#include "eval/core/utf8.h"
+
 namespace asdbench {
 
 std::string_view name_of(ModelFault fault) {
@@ -48,6 +50,26 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
+
+std::string shown(std::string_view foreign) {
+  constexpr std::size_t kLongest = 80;
+  std::string out = "\"";
+  for (std::size_t i = 0; i < foreign.size();) {
+    const Utf8Part part = utf8_part(foreign, i);
+    if (i + part.length > kLongest) {
+      out += "...";
+      break;
+    }
+    const std::string_view bytes = foreign.substr(i, part.length);
+    if (part.form == Utf8Form::kWellFormed && part.code_point >= 0x20 && part.code_point != 0x7F) {
+      out += bytes;
+    } else {
+      for (const char c : bytes) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
+    i += part.length;
+  }
+  return out + '"';
+}
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known) {
   constexpr std::size_t kLongestName =

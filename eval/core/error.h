@@ -110,6 +110,10 @@ struct InternalError : Error {
 [[noreturn]] void check_failed(const char* file, int line, const char* condition,
                                const std::string& detail);
 
+/// Foreign text for an error message: in quotes, cut after some 80 bytes, control characters and
+/// ill-formed bytes as \xNN.
+std::string shown(std::string_view foreign);
+
 /// The known name nearest to `name` by edit distance, or "" when none is near enough to suggest.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
 

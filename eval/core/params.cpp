@@ -43,10 +43,13 @@ void Params::set(const std::string& key, std::string text, SourceLocation where)
   if (!values_.emplace(key, Value{std::move(text), where}).second) {
     throw ConfigError(fmt::format("{}: \"{}\" is given twice", where.text(), key));
   }
+  order_.push_back(key);
 }
 
 void Params::replace(const std::string& key, std::string text, SourceLocation where) {
-  values_.insert_or_assign(key, Value{std::move(text), std::move(where)});
+  if (values_.insert_or_assign(key, Value{std::move(text), std::move(where)}).second) {
+    order_.push_back(key);
+  }
 }
 
 const Params::Value* Params::find(std::string_view key) const {
@@ -169,8 +172,9 @@ void Params::refuse_unread() const {
 
 std::string Params::given() const {
   std::string out;
-  for (const auto& [key, value] : values_)
-    out += fmt::format("{}{}={}", out.empty() ? "" : " ", key, value.text);
+  for (const std::string& key : order_) {
+    out += fmt::format("{}{}={}", out.empty() ? "" : " ", key, find(key)->text);
+  }
   return out;
 }
 

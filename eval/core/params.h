@@ -64,7 +64,7 @@ class Params {
 
   /// What holds after all getters ran, key -> canonical text; part of the cell's identity.
   const std::map<std::string, std::string, std::less<>>& resolved() const { return *resolved_; }
-  /// "B=8 g=0.25 M=2" of the values that were given, in the order of keys; "" when none were.
+  /// "B=8 g=0.25 M=2" of the values that were given, in their order; "" when none were.
   std::string given() const;
 
   const std::string& owner() const { return owner_; }
@@ -81,6 +81,7 @@ class Params {
   std::string owner_;
   SourceLocation where_;
   std::map<std::string, Value, std::less<>> values_;
+  std::vector<std::string> order_;  // keys as they were given
   // Shared and written by const getters: reading is what resolves, and copies of one Params share
   // what was learnt.
   std::shared_ptr<std::map<std::string, std::string, std::less<>>> resolved_ =

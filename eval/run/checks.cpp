@@ -29,21 +29,23 @@ constexpr Invariant kCommitted = {
     "FROM output o WHERE o.status = 'done' AND o.output_tokens <> 1 + "
     "  coalesce((SELECT sum(p.committed) FROM pass p WHERE p.output_id = o.id), 0)"};
 
-constexpr Invariant kLedger = {"ledger_within_budget",
-                               "SELECT count(*) FROM output o JOIN cell c ON c.id = o.cell_id "
-                               "WHERE o.status = 'done' AND c.B IS NOT NULL",
-                               "SELECT o.sample_id || ': spent ' || o.regret || ' of ' || c.B "
-                               "FROM output o JOIN cell c ON c.id = o.cell_id "
-                               "WHERE o.status = 'done' AND c.B IS NOT NULL AND o.regret > c.B"};
+constexpr Invariant kLedger = {
+    "ledger_within_budget",
+    "SELECT count(*) FROM output o JOIN cell c ON c.id = o.cell_id "
+    "WHERE o.status = 'done' AND c.regret_budget IS NOT NULL",
+    "SELECT o.sample_id || ': spent ' || o.regret || ' of ' || c.regret_budget "
+    "FROM output o JOIN cell c ON c.id = o.cell_id "
+    "WHERE o.status = 'done' AND c.regret_budget IS NOT NULL AND o.regret > c.regret_budget"};
 
 constexpr Invariant kExceptions = {
     "exceptions_within_cap",
     "SELECT count(*) FROM output o JOIN cell c ON c.id = o.cell_id "
-    "WHERE o.status = 'done' AND c.M IS NOT NULL",
+    "WHERE o.status = 'done' AND c.max_exceptions IS NOT NULL",
     "SELECT o.sample_id || ': pass ' || e.pass || ' has ' || count(*) || ' exceptions, M is ' || "
-    "c.M "
+    "c.max_exceptions "
     "FROM exception e JOIN output o ON o.id = e.output_id JOIN cell c ON c.id = o.cell_id "
-    "WHERE c.M IS NOT NULL GROUP BY e.output_id, e.pass HAVING count(*) > c.M"};
+    "WHERE c.max_exceptions IS NOT NULL GROUP BY e.output_id, e.pass HAVING count(*) > "
+    "c.max_exceptions"};
 
 // Rules that promise the greedy output and never took an exception must agree token for token: on
 // one target, sample and limit, whatever drafter was used.
@@ -53,7 +55,7 @@ constexpr Invariant kGreedy = {
     "JOIN output b ON b.sample_id = a.sample_id AND b.repeat = a.repeat "
     "JOIN cell cb ON cb.id = b.cell_id "
     "WHERE ca.id < cb.id AND a.status = 'done' AND b.status = 'done' "
-    "AND ca.keeps = 'greedy' AND cb.keeps = 'greedy' "
+    "AND ca.verifier_keeps = 'greedy' AND cb.verifier_keeps = 'greedy' "
     "AND ca.task = cb.task AND ca.split = cb.split AND ca.target_sha256 = cb.target_sha256 AND "
     "ca.target = cb.target "
     "AND ca.engine = cb.engine AND ca.device = cb.device AND ca.compute_dtype = cb.compute_dtype "
@@ -63,7 +65,7 @@ constexpr Invariant kGreedy = {
     "JOIN output b ON b.sample_id = a.sample_id AND b.repeat = a.repeat "
     "JOIN cell cb ON cb.id = b.cell_id "
     "WHERE ca.id < cb.id AND a.status = 'done' AND b.status = 'done' "
-    "AND ca.keeps = 'greedy' AND cb.keeps = 'greedy' "
+    "AND ca.verifier_keeps = 'greedy' AND cb.verifier_keeps = 'greedy' "
     "AND ca.task = cb.task AND ca.split = cb.split AND ca.target_sha256 = cb.target_sha256 AND "
     "ca.target = cb.target "
     "AND ca.engine = cb.engine AND ca.device = cb.device AND ca.compute_dtype = cb.compute_dtype "

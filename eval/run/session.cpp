@@ -48,12 +48,12 @@ std::string options_text(const Choice& choice) {
   return text;
 }
 
-std::string identity_text(const Prompt& prompt) {
-  std::vector<std::string> turns;
+std::vector<std::string> user_messages(const Prompt& prompt) {
+  std::vector<std::string> messages;
   for (const Message& message : prompt.messages) {
-    if (message.role == Role::kUser) turns.push_back(message.content);
+    if (message.role == Role::kUser) messages.push_back(message.content);
   }
-  return prompt_identity(turns);
+  return messages;
 }
 
 }  // namespace
@@ -199,7 +199,7 @@ OutputRow Session::finished_row(const LoadedCell& cell, const Model& model, cons
   row.run_id = run_id_;
   row.sample_id = sample.id;
   row.prompt_sha256 = sha256_hex(rendered);
-  row.identity_sha256 = identity_text(task.task->prompt(sample, {}));
+  row.identity_sha256 = prompt_identity(user_messages(task.task->prompt(sample, {})));
   row.cluster = sample.cluster;
   row.completion = request.completion();
   if (!row.completion.error.empty()) return row;

@@ -68,19 +68,6 @@ bool is_query_or_key(std::string_view name) {
 
 }  // namespace
 
-std::string shown(std::string_view foreign) {
-  constexpr std::size_t kLongest = 80;
-  std::string text = "\"";
-  for (const char each : foreign.substr(0, kLongest)) {
-    if (each >= 0x20 && each < 0x7f) {
-      text += each;
-    } else {
-      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(each));
-    }
-  }
-  return text + (foreign.size() > kLongest ? "...\"" : "\"");
-}
-
 std::string shown_shape(const std::vector<std::int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }

@@ -22,8 +22,6 @@ using TensorMap = std::map<std::string, Tensor, std::less<>>;
 /// The type with this GGUF id; nullopt for ids that are unknown or hold no weights we can read.
 std::optional<WeightType> weight_type_of_id(std::int32_t id);
 
-/// A foreign string in quotes, cut to 80 bytes, bytes outside printable ASCII shown as \xNN.
-std::string shown(std::string_view foreign);
 /// "[2, 3]".
 std::string shown_shape(const std::vector<std::int64_t>& shape);
 

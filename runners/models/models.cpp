@@ -17,15 +17,6 @@
 namespace asdbench {
 namespace {
 
-/// The libtorch engine, or null in a build without it.
-auto torch_engine() -> decltype(&make_torch_transformer) {
-#ifdef ASDBENCH_TORCH_ENGINE
-  return &make_torch_transformer;
-#else
-  return nullptr;
-#endif
-}
-
 namespace fs = std::filesystem;
 
 /// Models that have a name: where `asdbench model fetch` puts them below the models folder.
@@ -44,8 +35,9 @@ Model built_in(std::unique_ptr<Target> target, const Params& params) {
   return model;
 }
 
-/// The file that `name` means: a known model's, a file, or the only .gguf of a folder.
-fs::path find_model_file(const std::string& name, const fs::path& models_dir) {
+/// What `name` means: a known model's file, a file or a folder, or the only .gguf of a folder that
+/// has no configuration.
+fs::path find_checkpoint(const std::string& name, const fs::path& models_dir) {
   if (const auto named = named_files().find(name); named != named_files().end()) {
     const fs::path file = models_dir / named->second;
     if (!fs::exists(file)) {
@@ -56,7 +48,7 @@ fs::path find_model_file(const std::string& name, const fs::path& models_dir) {
     return file;
   }
   const fs::path path = name;
-  if (!fs::is_directory(path)) return path;
+  if (!fs::is_directory(path) || fs::exists(path / "config.json")) return path;
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(path)) {
     if (entry.path().extension() == ".gguf") found.push_back(entry.path());
@@ -64,11 +56,27 @@ fs::path find_model_file(const std::string& name, const fs::path& models_dir) {
   if (found.size() != 1) {
     throw ModelError(
         ModelFault::kMissingFile,
-        fmt::format("{}: a folder with {} .gguf files, expected exactly one\n  name the "
-                    "file itself",
+        fmt::format("{}: a folder without config.json and with {} .gguf files, expected exactly "
+                    "one\n  name the file itself",
                     path.string(), found.size()));
   }
   return found.front();
+}
+
+/// Digest of a file, or of the names and digests of a folder's configuration, tokenizer and
+/// weights.
+std::string sha256_of(const fs::path& path) {
+  if (!fs::is_directory(path)) return sha256_file(path);
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::directory_iterator(path)) {
+    const fs::path extension = entry.path().extension();
+    if (extension == ".json" || extension == ".safetensors") {
+      files[entry.path().filename().string()] = sha256_file(entry.path());
+    }
+  }
+  std::string list;
+  for (const auto& [name, digest] : files) list += fmt::format("{} {}\n", name, digest);
+  return sha256_hex(list);
 }
 
 /// The element type that holds most bytes.
@@ -111,41 +119,35 @@ void choose_chat(const Checkpoint& checkpoint, PreTokenizer pre, const Params& p
 }
 
 Model open_model(const std::string& name, const Params& params, const fs::path& models_dir) {
-  const std::string device = params.choice("device", "auto", {"auto", "cpu", "cuda"});
-  params.choice("engine", "torch", {"torch"});
+  EngineOptions options;
+  options.device = params.choice("device", "auto", {"auto", "cpu", "cuda"});
+  options.engine = params.choice("engine", "torch", {"torch"});
+  options.threads = static_cast<std::int32_t>(params.integer("threads", 0, 0, 1024));
   params.choice("dtype", "float32", {"float32"});
-  const auto threads = static_cast<std::int32_t>(params.integer("threads", 0, 0, 1024));
-  const auto make_target = torch_engine();
-  if (make_target == nullptr) {
-    params.fail("engine",
-                "this build has no torch engine\n  configure with -DASDBENCH_WITH_TORCH=ON");
-  }
-  const fs::path file = find_model_file(name, models_dir);
-  const std::unique_ptr<Checkpoint> checkpoint = open_checkpoint(file);
-  const GgufFile* gguf = checkpoint->gguf();
-  ASDBENCH_CHECK(gguf != nullptr, file.string());
 
+  const fs::path path = find_checkpoint(name, models_dir);
+  const std::unique_ptr<Checkpoint> checkpoint = open_checkpoint(path);
   Model model;
   model.warnings = checkpoint->warnings();
-  TokenizerSpec spec = gguf_tokenizer_spec(*gguf);
+  const GgufFile* gguf = checkpoint->gguf();
+  TokenizerSpec spec =
+      gguf != nullptr ? gguf_tokenizer_spec(*gguf) : read_tokenizer_json(path / "tokenizer.json");
   const PreTokenizer pre = spec.pre;
   model.tokenizer = std::make_shared<const Tokenizer>(std::move(spec));
   if (model.tokenizer->vocab_size() > checkpoint->config().vocab) {
     throw ModelError(
         ModelFault::kBadConfig,
-        fmt::format("{}: the tokenizer has {} ids, the embedding only {} rows", file.string(),
+        fmt::format("{}: the tokenizer has {} ids, the embedding only {} rows", path.string(),
                     model.tokenizer->vocab_size(), checkpoint->config().vocab));
   }
   choose_chat(*checkpoint, pre, params, model);
 
   TargetInfo info;
-  info.name = named_files().contains(name) ? name : file.stem().string();
-  info.weight_dtype = stored_type(*checkpoint);
-  info.sha256 = sha256_file(file);
-  TorchTarget made =
-      make_target(*checkpoint, std::move(info), {.device = device, .threads = threads});
-  model.target = std::move(made.target);
-  model.warnings.insert(model.warnings.end(), made.warnings.begin(), made.warnings.end());
+  info.name = named_files().contains(name) ? name : path.stem().string();
+  info.sha256 = sha256_of(path);
+  LoadedTarget loaded = load_target(*checkpoint, std::move(info), options);
+  model.target = std::move(loaded.target);
+  model.warnings.insert(model.warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
   return model;
 }
 
@@ -183,6 +185,18 @@ std::string Model::text(std::span<const TokenId> output) const {
   return text;
 }
 
+LoadedTarget load_target(const Checkpoint& checkpoint, TargetInfo info,
+                         const EngineOptions& options) {
+  info.weight_dtype = stored_type(checkpoint);
+#ifdef ASDBENCH_TORCH_ENGINE
+  if (options.engine == "torch")
+    return make_torch_transformer(checkpoint, std::move(info), options);
+#endif
+  throw ConfigError(fmt::format(
+      "this build has no engine \"{}\"\n  configure with -DASDBENCH_WITH_TORCH=ON for torch",
+      options.engine));
+}
+
 Model make_model(const std::string& name, const Params& params, const fs::path& models_dir) {
   if (name == "toy") return built_in(make_toy_target(params), params);
   if (name == "planted") return built_in(make_planted_target(params), params);
@@ -193,7 +207,7 @@ std::optional<std::int64_t> step_bytes(const std::string& name, const fs::path& 
   if (name == "toy" || name == "planted") return std::nullopt;
   try {
     // The torch engine widens every weight to float32.
-    return open_checkpoint(find_model_file(name, models_dir))->parameters() *
+    return open_checkpoint(find_checkpoint(name, models_dir))->parameters() *
            static_cast<std::int64_t>(sizeof(float));
   } catch (const ModelError& error) {
     if (error.fault() == ModelFault::kMissingFile) return std::nullopt;

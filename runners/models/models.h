@@ -10,6 +10,8 @@
 
 #include "eval/core/params.h"
 #include "eval/core/sample.h"
+#include "runners/checkpoint/checkpoint.h"
+#include "runners/models/engine.h"
 #include "runners/target.h"
 #include "runners/text/chat.h"
 #include "runners/text/tokenizer.h"
@@ -35,9 +37,9 @@ struct Model {
 };
 
 /// Makes the target that `name` and `params` describe: "toy", "planted", a known model name, a
-/// .gguf file or a folder with one. Options of files: device (auto | cpu | cuda), dtype (float32),
-/// engine (torch), threads (0: one per core), strict_template (refuse a chat template that is not
-/// known), thinking (Qwen3). ConfigError, ModelError, DeviceError.
+/// .gguf file, a folder with one, or a folder in HF's layout. Options of files: device (auto | cpu
+/// | cuda), dtype (float32), engine (torch), threads (0: one per core), strict_template (refuse a
+/// chat template that is not known), thinking (Qwen3). ConfigError, ModelError, DeviceError.
 Model make_model(const std::string& name, const Params& params,
                  const std::filesystem::path& models_dir);
 
@@ -45,6 +47,11 @@ Model make_model(const std::string& name, const Params& params,
 /// built-in targets and for files that are not there.
 std::optional<std::int64_t> step_bytes(const std::string& name,
                                        const std::filesystem::path& models_dir);
+
+/// The target of a checkpoint alone, without tokenizer and template; `info` brings what the weights
+/// do not say (name, sha256). ConfigError when this build lacks the engine; DeviceError.
+LoadedTarget load_target(const Checkpoint& checkpoint, TargetInfo info,
+                         const EngineOptions& options);
 
 /// Names that make_model knows.
 std::vector<std::string> known_models();

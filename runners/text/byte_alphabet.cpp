@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "runners/text/utf8.h"
+#include "eval/core/utf8.h"
 
 namespace asdbench {
 namespace {

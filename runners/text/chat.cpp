@@ -7,7 +7,7 @@
 #include "eval/core/digest.h"
 #include "eval/core/error.h"
 #include "runners/text/unicode_table.h"
-#include "runners/text/utf8.h"
+#include "eval/core/utf8.h"
 
 namespace asdbench {
 namespace {

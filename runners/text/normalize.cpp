@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "eval/core/error.h"
-#include "runners/text/utf8.h"
+#include "eval/core/utf8.h"
 
 namespace asdbench {
 namespace {

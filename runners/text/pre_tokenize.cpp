@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "runners/text/unicode_table.h"
-#include "runners/text/utf8.h"
+#include "eval/core/utf8.h"
 
 namespace asdbench {
 namespace {

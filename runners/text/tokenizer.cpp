@@ -15,7 +15,7 @@
 #include "runners/text/normalize.h"
 #include "runners/text/pre_tokenize.h"
 #include "runners/text/token_cache.h"
-#include "runners/text/utf8.h"
+#include "eval/core/utf8.h"
 
 namespace asdbench {
 namespace {

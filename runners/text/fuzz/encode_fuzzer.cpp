@@ -8,7 +8,7 @@
 #include "runners/text/byte_alphabet.h"
 #include "runners/text/normalize.h"
 #include "runners/text/tokenizer.h"
-#include "runners/text/utf8.h"
+#include "eval/core/utf8.h"
 
 namespace {
 

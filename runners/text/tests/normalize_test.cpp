@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runners/text/utf8.h"
+#include "eval/core/utf8.h"
 
 namespace asdbench {
 namespace {

@@ -1,5 +1,5 @@
 // Table 3-7 of the Unicode Standard as code.
-#include "runners/text/utf8.h"
+#include "eval/core/utf8.h"
 
 namespace asdbench {
 namespace {
