@@ -215,11 +215,12 @@ struct Slot {
 
 class TorchTransformer final : public Target {
  public:
-  TorchTransformer(const Checkpoint& checkpoint, TargetInfo info, const TorchOptions& options,
-                   at::Device device)
+  TorchTransformer(const Checkpoint& checkpoint, TargetInfo info, EngineOptions options,
+                   TorchChecks checks, at::Device device)
       : config_(checkpoint.config()),
         info_(std::move(info)),
-        options_(options),
+        options_(std::move(options)),
+        checks_(checks),
         device_(device),
         weights_(read_weights(checkpoint, device)) {}
 
@@ -315,7 +316,7 @@ class TorchTransformer final : public Target {
 
   /// Drops cache rows from `length` on.
   void cut(std::int32_t index, Slot& slot, std::int64_t length) {
-    if (options_.dead_rows == DeadRows::kFillWithNan && slot.length > length) {
+    if (checks_.dead_rows == DeadRows::kFillWithNan && slot.length > length) {
       cache_[index].narrow(3, length, slot.length - length).fill_(kNan);
     }
     slot.length = length;
@@ -338,7 +339,7 @@ class TorchTransformer final : public Target {
       step_rows_ = std::max(step_rows_, rows);
       allocate_buffers();
     }
-    if (options_.dead_rows == DeadRows::kFillWithNan) cache_.fill_(kNan);
+    if (checks_.dead_rows == DeadRows::kFillWithNan) cache_.fill_(kNan);
   }
 
   void allocate_buffers() {
@@ -409,6 +410,7 @@ class TorchTransformer final : public Target {
     const at::Tensor heads = qkv.view({rows, -1, config_.head_dim});
     at::Tensor qk = heads.narrow(1, 0, config_.heads + config_.kv_heads);
 
+    tap(0, x);
     for (std::int64_t i = 0; i < config_.layers; ++i) {
       const Layer& layer = weights_.layers[static_cast<std::size_t>(i)];
       linear_into(qkv, rms(x, layer.input_norm), layer.qkv, layer.qkv_bias);
@@ -421,6 +423,7 @@ class TorchTransformer final : public Target {
       if (layer.output_bias.defined()) x.add_(layer.output_bias);
       at::mm_out(gate_up, rms(x, layer.post_norm), layer.gate_up.t());
       x.addmm_(at::silu(gate).mul_(up), layer.down.t());
+      tap(i + 1, x);
     }
     return x;
   }
@@ -459,12 +462,20 @@ class TorchTransformer final : public Target {
         .copy_(mixed.view({config_.heads, rows, dim}).transpose(0, 1));
   }
 
+  void tap(std::int64_t index, const at::Tensor& rows) const {
+    if (!options_.tap) return;
+    const at::Tensor host = rows.cpu().contiguous();
+    options_.tap(index, {host.const_data_ptr<float>(), static_cast<std::size_t>(host.numel())});
+  }
+
   /// Logits and scores of residual rows x [rows, H] with the drafts of draft_.
   StepView score(const at::Tensor& x) {
     const std::int64_t rows = x.size(0);
     at::Tensor logits = logits_.narrow(0, 0, rows);
-    at::mm_out(logits, rms(x, weights_.final_norm), weights_.head.t());
-    if (device_.is_cpu() && options_.scoring == TorchScoring::kKernelOnCpu) {
+    const at::Tensor normed = rms(x, weights_.final_norm);
+    tap(config_.layers + 1, normed);
+    at::mm_out(logits, normed, weights_.head.t());
+    if (device_.is_cpu() && checks_.scoring == TorchScoring::kKernelOnCpu) {
       kernels::score_rows(logits.const_data_ptr<float>(), draft_.data(), rows, config_.vocab,
                           kernels::MaskedVocab::kNo,
                           {choice_.data(), choice_logit_.data(), draft_logit_.data(), bad_.data()});
@@ -523,7 +534,8 @@ class TorchTransformer final : public Target {
 
   ModelConfig config_;
   TargetInfo info_;
-  TorchOptions options_;
+  EngineOptions options_;
+  TorchChecks checks_;
   at::Device device_;
   Weights weights_;
 
@@ -554,8 +566,8 @@ class TorchTransformer final : public Target {
 
 }  // namespace
 
-TorchTarget make_torch_transformer(const Checkpoint& checkpoint, TargetInfo info,
-                                   const TorchOptions& options) {
+LoadedTarget make_torch_transformer(const Checkpoint& checkpoint, TargetInfo info,
+                                    const EngineOptions& options, const TorchChecks& checks) {
   return guarded("loading the model", [&] {
     ChosenDevice chosen = choose_device(options.device);
     const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -569,9 +581,9 @@ TorchTarget make_torch_transformer(const Checkpoint& checkpoint, TargetInfo info
     info.vocab = config.vocab;
     info.positions = config.positions;
     info.end_ids = config.end_ids;
-    TorchTarget made;
-    made.target =
-        std::make_unique<TorchTransformer>(checkpoint, std::move(info), options, chosen.device);
+    LoadedTarget made;
+    made.target = std::make_unique<TorchTransformer>(checkpoint, std::move(info), options, checks,
+                                                     chosen.device);
     made.warnings = std::move(chosen.warnings);
     return made;
   });

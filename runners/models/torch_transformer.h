@@ -2,12 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "runners/checkpoint/checkpoint.h"
-#include "runners/target.h"
+#include "runners/models/engine.h"
 
 namespace asdbench {
 
@@ -18,9 +15,8 @@ enum class TorchScoring : std::uint8_t { kKernelOnCpu, kAten };
 /// that was rolled back.
 enum class DeadRows : std::uint8_t { kLeave, kFillWithNan };
 
-struct TorchOptions {
-  std::string device = "auto";  // auto | cpu | cuda
-  std::int32_t threads = 0;     // 0: one per core
+/// For tests; the defaults are what runs use.
+struct TorchChecks {
   TorchScoring scoring = TorchScoring::kKernelOnCpu;
 #ifdef NDEBUG
   DeadRows dead_rows = DeadRows::kLeave;
@@ -29,19 +25,12 @@ struct TorchOptions {
 #endif
 };
 
-struct TorchTarget {
-  std::unique_ptr<Target> target;
-  std::vector<std::string> warnings;  // why `auto` took the CPU, for instance
-};
-
 /// Copies the weights out of `checkpoint`, widened to float32; it may be closed afterwards.
 ///
 /// `info` brings name, weight_dtype and sha256; the rest of it is filled in here.
-/// Errors:  DeviceError when the device asked for cannot be used or memory is short; ModelError
-/// when
-///          a tensor is missing or has another shape than the configuration says.
+/// Errors:  DeviceError when the device asked for cannot be used or memory is short.
 /// Source:  specs/targets.md, sections 4 and 5; TF32 and reduced-precision reductions are off.
-TorchTarget make_torch_transformer(const Checkpoint& checkpoint, TargetInfo info,
-                                   const TorchOptions& options);
+LoadedTarget make_torch_transformer(const Checkpoint& checkpoint, TargetInfo info,
+                                    const EngineOptions& options, const TorchChecks& checks = {});
 
 }  // namespace asdbench

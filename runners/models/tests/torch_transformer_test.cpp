@@ -31,14 +31,16 @@ void expect_near(std::span<const float> got, std::span<const float> expected, do
 
 /// Every test of ours runs with dead cache rows full of NaN: reading one shows.
 std::unique_ptr<Target> make(const Checkpoint& checkpoint,
-                             TorchScoring scoring = TorchScoring::kKernelOnCpu) {
+                             TorchScoring scoring = TorchScoring::kKernelOnCpu,
+                             HiddenTap tap = {}) {
   TargetInfo info;
   info.name = "tiny";
-  return make_torch_transformer(checkpoint, info,
-                                {.device = "cpu",
-                                 .threads = 1,
-                                 .scoring = scoring,
-                                 .dead_rows = DeadRows::kFillWithNan})
+  EngineOptions options;
+  options.device = "cpu";
+  options.threads = 1;
+  options.tap = std::move(tap);
+  return make_torch_transformer(checkpoint, info, options,
+                                {.scoring = scoring, .dead_rows = DeadRows::kFillWithNan})
       .target;
 }
 
@@ -95,6 +97,32 @@ TEST_P(TinyModel, AVerifyStepInsideAPromptGivesTheWindowOfTheReference) {
     }
   }
   EXPECT_EQ(windows, 1);
+}
+
+TEST_P(TinyModel, HiddenStatesAreThoseOfTheReference) {
+  std::map<std::int64_t, std::vector<float>> seen;
+  const auto target = make(*checkpoint_, TorchScoring::kKernelOnCpu,
+                           [&](std::int64_t index, std::span<const float> values) {
+                             seen[index].insert(seen[index].end(), values.begin(), values.end());
+                           });
+  target->reserve({.requests = 1, .drafts = 64, .positions = 128}, true);
+  const auto layers = golden_.json.at("layers").get<std::int64_t>();
+  int compared = 0;
+  for (const Json& prompt : golden_.json.at("prompts")) {
+    if (!prompt.contains("taps")) continue;
+    seen.clear();
+    // The first id by prefill and the others as drafts: every row is then a scored one.
+    const auto ids = prompt.at("ids").get<std::vector<TokenId>>();
+    Walk walk(*target, {ids[0]});
+    walk.start(ids[1]);
+    walk.verify({ids.begin() + 2, ids.end()});
+    for (const auto& [name, array] : prompt.at("taps").items()) {
+      const std::int64_t index = name == "h" ? layers + 1 : std::stoll(name.substr(1));
+      expect_near(seen[index], golden_.arrays.at(array.get<std::string>()), 2e-4, 1e-4, name);
+      ++compared;
+    }
+  }
+  EXPECT_EQ(compared, layers + 2);
 }
 
 TEST_P(TinyModel, SingleStepsEqualOnePrefill) {

@@ -1,0 +1,32 @@
+// What every engine that runs a checkpoint takes and gives.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runners/target.h"
+
+namespace asdbench {
+
+/// Receives the hidden states of a step as [rows, hidden] host values: R[index] for index 0 to
+/// layers (specs: targets, section 4.5), then the final norm's output of the scored rows as index
+/// layers + 1.
+using HiddenTap = std::function<void(std::int64_t index, std::span<const float> values)>;
+
+struct EngineOptions {
+  std::string engine = "torch";
+  std::string device = "auto";  // auto | cpu | cuda
+  std::int32_t threads = 0;     // 0: one per core
+  HiddenTap tap;                // for comparisons; costs a copy per layer
+};
+
+struct LoadedTarget {
+  std::unique_ptr<Target> target;
+  std::vector<std::string> warnings;  // why `auto` took the CPU, for instance
+};
+
+}  // namespace asdbench
