@@ -58,21 +58,6 @@ std::optional<Reason> reason_of(int code) {
   }
 }
 
-void check_sqlite(const std::string& file, SQLite::Database& database) {
-  if (sqlite3_libversion_number() < kOldestSqlite) {
-    throw StoreError(fmt::format("{}: SQLite {} is too old; expected 3.37 or newer", file,
-                                 sqlite3_libversion()));
-  }
-  try {
-    database.execAndGet("SELECT ln(2.0) + exp(1.0) + sqrt(2.0)");
-  } catch (const SQLite::Exception&) {
-    throw StoreError(
-        fmt::format("{}: SQLite {} lacks ln, exp and sqrt, which the views need\n"
-                    "  use an SQLite built with SQLITE_ENABLE_MATH_FUNCTIONS, as Debian's is",
-                    file, sqlite3_libversion()));
-  }
-}
-
 /// Switches to a write-ahead log. SQLite does not wait for other connections here, so this does.
 void use_write_ahead_log(const std::string& file, SQLite::Database& database,
                          std::chrono::milliseconds busy_timeout) {
@@ -138,6 +123,21 @@ void make_folder_of(const std::filesystem::path& path) {
 
 }  // namespace
 
+void check_sqlite(const std::string& file, SQLite::Database& database) {
+  if (sqlite3_libversion_number() < kOldestSqlite) {
+    throw StoreError(fmt::format("{}: SQLite {} is too old; expected 3.37 or newer", file,
+                                 sqlite3_libversion()));
+  }
+  try {
+    database.execAndGet("SELECT ln(2.0) + exp(1.0) + sqrt(2.0)");
+  } catch (const SQLite::Exception&) {
+    throw StoreError(
+        fmt::format("{}: SQLite {} lacks ln, exp and sqrt, which the views need\n"
+                    "  use an SQLite built with SQLITE_ENABLE_MATH_FUNCTIONS, as Debian's is",
+                    file, sqlite3_libversion()));
+  }
+}
+
 void rethrow(const std::string& file, std::string_view action, const SQLite::Exception& error) {
   const int code = error.getErrorCode();
   if (const auto reason = reason_of(code)) {
@@ -161,10 +161,10 @@ SQLite::Database open_database(const std::filesystem::path& path, OpenMode mode,
   constexpr std::uintmax_t kHeaderBytes = 100;
   const std::uintmax_t size = std::filesystem::file_size(path, status);
   if (!status && size > 0 && size < kHeaderBytes) {
-    throw StoreError(fmt::format(
-        "{}: has {} bytes: it is truncated or damaged, or not an SQLite database\n"
-        "  give another file with --db",
-        file, size));
+    throw StoreError(
+        fmt::format("{}: has {} bytes: it is truncated or damaged, or not an SQLite database\n"
+                    "  give another file with --db",
+                    file, size));
   }
   if (mode == OpenMode::kReadOnly) {
     if (!std::filesystem::exists(path, status)) {

@@ -19,6 +19,10 @@ namespace asdbench {
 SQLite::Database open_database(const std::filesystem::path& path, OpenMode mode,
                                std::chrono::milliseconds busy_timeout);
 
+/// StoreError when this SQLite is too old for STRICT tables or lacks the functions that the views
+/// call.
+void check_sqlite(const std::string& file, SQLite::Database& database);
+
 /// Raises what `error` means to a user: StoreError with file, action, reason and remedy;
 /// InternalError for a broken constraint or bad SQL of ours.
 [[noreturn]] void rethrow(const std::string& file, std::string_view action,

@@ -82,7 +82,6 @@ CREATE TABLE output (                         -- one completion
   passes INTEGER,
   regret REAL,                                -- the ledger at the end
   exceptions INTEGER,
-  min_gap REAL,                               -- smallest best-minus-second logit; 0 also where the target does not say
   prefill_ns INTEGER,
   decode_ns INTEGER,
   UNIQUE (cell_id, sample_id, repeat),
@@ -129,6 +128,13 @@ CREATE TABLE exception (                      -- an accepted mismatch that was k
   weight REAL NOT NULL,
   spent_after REAL NOT NULL,
   PRIMARY KEY (output_id, number)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE near_tie (                       -- a committed choice whose runner-up was within 1e-3 nats
+  output_id INTEGER NOT NULL REFERENCES output(id) ON DELETE CASCADE,
+  output_position INTEGER NOT NULL,
+  gap REAL NOT NULL,                          -- best minus second logit
+  PRIMARY KEY (output_id, output_position)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE speed_group (                    -- all arms over the same fixed work, once

@@ -47,8 +47,8 @@ std::int64_t insert_output(SQLite::Database& database, const OutputRow& output) 
   SQLite::Statement insert(database, R"(
     INSERT INTO output (cell_id, run_id, sample_id, repeat, status, error, cluster, prompt_sha256,
       identity_sha256, tokens_sha256, completion, finish_reason, prompt_tokens, output_tokens,
-      passes, regret, exceptions, min_gap, prefill_ns, decode_ns, tokens)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))");
+      passes, regret, exceptions, prefill_ns, decode_ns, tokens)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))");
   const Completion& completion = output.completion;
   const bool failed = !completion.error.empty();
   std::optional<std::string> finish;
@@ -58,7 +58,7 @@ std::int64_t insert_output(SQLite::Database& database, const OutputRow& output) 
            output.prompt_sha256, output.identity_sha256, sha256_tokens(completion.tokens),
            completion.text, finish, completion.prompt_tokens, completion.tokens.size(),
            completion.passes.size(), completion.spent, completion.exceptions.size(),
-           completion.min_gap, completion.prefill_ns, completion.decode_ns);
+           completion.prefill_ns, completion.decode_ns);
   const std::string blob = blob_of(completion.tokens);
   const int last = insert.getBindParameterCount();
   insert.bind(last, static_cast<const void*>(blob.data()), static_cast<int>(blob.size()));
@@ -73,6 +73,10 @@ void insert_passes(SQLite::Database& database, std::int64_t output_id,
     const PassRecord& row = completion.passes[i];
     execute(pass, output_id, i, row.drafted, row.accepted, row.kept, row.committed,
             row.strict_length, row.blocked_by);
+  }
+  SQLite::Statement near_tie(database, "INSERT INTO near_tie VALUES (?, ?, ?)");
+  for (const NearTie& row : completion.near_ties) {
+    execute(near_tie, output_id, row.output_position, row.gap);
   }
   SQLite::Statement exception(database,
                               "INSERT INTO exception VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");

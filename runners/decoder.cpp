@@ -86,8 +86,9 @@ void Decoder::start(Request& request) {
     // A block without drafts: the rule that chooses every other token chooses the first one too.
     const StepView step = target_.prefill(request);
     const Block block = block_of(request, step, 0);
-    request.commit_first(verifier_.decide(block, request.ledger(), request.rng()).target_token,
-                         positions_);
+    const TokenId first = verifier_.decide(block, request.ledger(), request.rng()).target_token;
+    request.note_near_ties({&first, 1}, block.scores);
+    request.commit_first(first, positions_);
     if (!request.finished()) drafter_.begin(request);
   } catch (const BlockError& error) {
     request.fail(error.what());
@@ -115,6 +116,7 @@ void Decoder::pass(std::span<Request* const> live) {
       const auto decided = now = Clock::now();
       target_.keep(*request, kept.drafts);  // the cache holds what was committed, no more
       drafter_.observe(*request, kept);
+      request->note_near_ties(kept.committed_tokens(), block.scores);
       request->commit(kept, decision);  // tokens, ledger, pass record: all or nothing
       now = Clock::now();
       times_.rule_ns += nanoseconds(decided - scored);

@@ -27,13 +27,15 @@ struct LogitsView {
 struct RowScoresView {
   std::span<const TokenId> choice;      // [rows]
   std::span<const float> choice_logit;  // [rows]
+  std::span<const float> runner_up;     // [rows]; largest logit of the other ids
   std::span<const float> draft_logit;   // [rows]; unspecified where the row has no draft
   std::span<const std::uint8_t>
       bad;  // [rows]; not 0: NaN, +inf, a -inf where no mask is allowed, nothing finite
 
   RowScoresView slice(std::size_t first, std::size_t count) const {
     return {choice.subspan(first, count), choice_logit.subspan(first, count),
-            draft_logit.subspan(first, count), bad.subspan(first, count)};
+            runner_up.subspan(first, count), draft_logit.subspan(first, count),
+            bad.subspan(first, count)};
   }
 };
 

@@ -33,6 +33,7 @@ void Request::commit_first(TokenId token, std::int64_t positions) {
   history_.reserve(prompt_tokens_ + most);
   passes_.reserve(most);
   exceptions_.reserve(most);
+  near_ties_.reserve(most);
 
   history_.push_back(token);
   update_stop();
@@ -40,6 +41,17 @@ void Request::commit_first(TokenId token, std::int64_t positions) {
     finish_ = FinishReason::kEos;
   } else if (*stop_.remaining == 0) {
     finish_ = stop_.context_limited ? FinishReason::kContextLimit : FinishReason::kLength;
+  }
+}
+
+void Request::note_near_ties(std::span<const TokenId> tokens, const RowScoresView& scores) {
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] != scores.choice[i]) continue;  // an exception has its own record
+    const double gap =
+        static_cast<double>(scores.choice_logit[i]) - static_cast<double>(scores.runner_up[i]);
+    if (gap >= kNearTieGap) continue;
+    near_ties_.push_back(
+        {.output_position = static_cast<std::int32_t>(output().size() + i), .gap = gap});
   }
 }
 
@@ -86,6 +98,7 @@ Completion Request::completion() const {
   completion.spent = ledger_.spent();
   completion.passes = passes_;
   completion.exceptions = exceptions_;
+  completion.near_ties = near_ties_;
   completion.prefill_ns = prefill_ns;
   completion.decode_ns = decode_ns;
   return completion;

@@ -50,6 +50,10 @@ class Request {
   const std::vector<PassRecord>& passes() const { return passes_; }
   const std::vector<ExceptionRecord>& exceptions() const { return exceptions_; }
 
+  /// Notes the choices among the tokens that are about to be committed, `tokens` from row 0 of
+  /// `scores`, that were near ties.
+  void note_near_ties(std::span<const TokenId> tokens, const RowScoresView& scores);
+
   /// Commits the token that prefill yields, and reserves everything that the decode loop appends
   /// to. `positions` is the position limit of target and drafter.
   void commit_first(TokenId token, std::int64_t positions);
@@ -80,6 +84,7 @@ class Request {
   std::string error_;
   std::vector<PassRecord> passes_;
   std::vector<ExceptionRecord> exceptions_;
+  std::vector<NearTie> near_ties_;
 };
 
 }  // namespace asdbench

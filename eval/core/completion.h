@@ -55,6 +55,15 @@ struct ExceptionRecord {
   double spent_after = 0;  // ledger after this exception, nats
 };
 
+/// The gap below which two float32 computations of one row may choose differently, nats.
+inline constexpr double kNearTieGap = 1e-3;
+
+/// A committed choice of the target that was nearly another one.
+struct NearTie {
+  std::int32_t output_position = 0;  // from 0; the token from prefill is 0
+  double gap = 0;                    // best minus second logit, nats, below kNearTieGap
+};
+
 /// One generation of one request.
 struct Completion {
   std::vector<TokenId>
@@ -66,7 +75,7 @@ struct Completion {
   double spent = 0;  // the ledger at the end, nats
   std::vector<PassRecord> passes;
   std::vector<ExceptionRecord> exceptions;
-  double min_gap = 0;  // smallest best-minus-second logit seen, where the target reports it; else 0
+  std::vector<NearTie> near_ties;
   std::int64_t prefill_ns = 0;
   std::int64_t decode_ns = 0;
 };

@@ -1,8 +1,8 @@
 // Disks fill, files are damaged, processes are killed: a clear error each time, and nothing
 // recorded is lost.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "eval/core/error.h"
+#include "results/database_internal.h"
 #include "results/store.h"
 #include "results/tests/rows.h"
 
@@ -68,6 +69,20 @@ TEST(Faults, AFileWhereAFolderShouldBe) {
   for (const OpenMode mode : {OpenMode::kReadWrite, OpenMode::kReadOnly}) {
     EXPECT_THAT(open_error(folder / "dir.db", mode), HasSubstr("dir.db: is a folder"));
   }
+}
+
+TEST(Faults, AnSqliteWithoutMathematicalFunctions) {
+  SQLite::Database database(":memory:", SQLite::OPEN_READWRITE);
+  const auto refuse_ln = [](void*, int action, const char*, const char* function, const char*,
+                            const char*) {
+    return action == SQLITE_FUNCTION && std::string_view(function) == "ln" ? SQLITE_DENY
+                                                                           : SQLITE_OK;
+  };
+  EXPECT_EQ(error_of([&] { check_sqlite("a.db", database); }), "no error");
+  sqlite3_set_authorizer(database.getHandle(), refuse_ln, nullptr);
+  EXPECT_THAT(error_of([&] { check_sqlite("a.db", database); }),
+              AllOf(StartsWith("a.db: SQLite 3."), HasSubstr("lacks ln, exp and sqrt"),
+                    HasSubstr("SQLITE_ENABLE_MATH_FUNCTIONS")));
 }
 
 TEST(Faults, ReadingAFileThatIsNotThere) {

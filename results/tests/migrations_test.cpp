@@ -37,7 +37,8 @@ std::string text_of(const std::filesystem::path& file) {
   return text.str();
 }
 
-/// A file of schema version 1 with a run, three cells, outputs and speed groups, as version 1 wrote it.
+/// A file of schema version 1 with a run, three cells, outputs and speed groups, as version 1 wrote
+/// it.
 void make_version_1(const std::filesystem::path& file) {
   SQLite::Database database(file.string(), new_file_flags());
   database.exec("PRAGMA synchronous = OFF");

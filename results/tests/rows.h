@@ -121,7 +121,7 @@ inline OutputRow output_row(std::int64_t cell, std::int64_t run, const std::stri
                                    .regret = 0.125,
                                    .weight = 0.75,
                                    .spent_after = 0.125}};
-  output.completion.min_gap = 0.5;
+  output.completion.near_ties = {{.output_position = 1, .gap = 0.0005}};
   output.completion.prefill_ns = 1000;
   output.completion.decode_ns = 2000;
   output.scores = {score_row(verdict)};

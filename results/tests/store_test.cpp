@@ -85,11 +85,13 @@ TEST(ResultStore, StoresAnOutputWithPassesExceptionsAndScores) {
   EXPECT_THAT(
       rows_of(store,
               "SELECT status, error, hex(tokens), tokens_sha256, completion, finish_reason, "
-              "prompt_tokens, output_tokens, passes, regret, exceptions, min_gap, "
+              "prompt_tokens, output_tokens, passes, regret, exceptions, "
               "prefill_ns, decode_ns FROM output"),
       ElementsAre(ElementsAre("done", std::nullopt, "0300000001000000040000000100000005000000",
                               sha256_tokens(tokens), "#### 18", "eos", "11", "5", "2", "0.125", "1",
-                              "0.5", "1000", "2000")));
+                              "1000", "2000")));
+  EXPECT_THAT(rows_of(store, "SELECT output_position, gap FROM near_tie"),
+              ElementsAre(ElementsAre("1", "0.0005")));
   EXPECT_THAT(rows_of(store,
                       "SELECT number, drafted, accepted, kept, committed, strict_length, "
                       "blocked_by FROM pass ORDER BY number"),

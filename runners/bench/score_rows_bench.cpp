@@ -55,13 +55,14 @@ void score_rows(benchmark::State& state) {
   const std::vector<TokenId> draft(count, 5);
   std::vector<TokenId> choice(count);
   std::vector<float> choice_logit(count);
+  std::vector<float> runner_up(count);
   std::vector<float> draft_logit(count);
   std::vector<std::uint8_t> bad(count);
   const float* values = logits();
   for (auto _ : state) {
     asdbench::kernels::score_rows(
         values, draft.data(), rows, vocab, asdbench::kernels::MaskedVocab::kNo,
-        {choice.data(), choice_logit.data(), draft_logit.data(), bad.data()});
+        {choice.data(), choice_logit.data(), runner_up.data(), draft_logit.data(), bad.data()});
     benchmark::DoNotOptimize(choice.data());
   }
   state.SetBytesProcessed(state.iterations() * rows * vocab * 4);
@@ -75,12 +76,13 @@ void score_block(benchmark::State& state) {
   const std::vector<TokenId> draft(kRows, 5);
   TokenId choice[kRows];
   float choice_logit[kRows];
+  float runner_up[kRows];
   float draft_logit[kRows];
   std::uint8_t bad[kRows];
   for (auto _ : state) {
     asdbench::kernels::score_rows(logits(), draft.data(), kRows, vocab,
                                   asdbench::kernels::MaskedVocab::kNo,
-                                  {choice, choice_logit, draft_logit, bad});
+                                  {choice, choice_logit, runner_up, draft_logit, bad});
     benchmark::DoNotOptimize(choice);
   }
   state.SetBytesProcessed(state.iterations() * kRows * vocab * 4);

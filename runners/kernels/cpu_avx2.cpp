@@ -21,6 +21,7 @@ struct Avx2 {
 
   static Float broadcast(float value) { return _mm256_set1_ps(value); }
   static Float load(const float* values) { return _mm256_loadu_ps(values); }
+  static void store(float* values, Float value) { _mm256_storeu_ps(values, value); }
   static Float max(Float a, Float b) { return _mm256_max_ps(a, b); }
   static Float min(Float a, Float b) { return _mm256_min_ps(a, b); }
   static float largest_lane(Float value) {
@@ -62,7 +63,6 @@ struct Avx2 {
     const Int exponent = _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23);
     return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), exponent));
   }
-  static void store(float* values, Float value) { _mm256_storeu_ps(values, value); }
   static Float load_f16(const std::uint16_t* values) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)));
   }

@@ -21,6 +21,7 @@ struct Avx512 {
 
   static Float broadcast(float value) { return _mm512_set1_ps(value); }
   static Float load(const float* values) { return _mm512_loadu_ps(values); }
+  static void store(float* values, Float value) { _mm512_storeu_ps(values, value); }
   static Float max(Float a, Float b) { return _mm512_max_ps(a, b); }
   static Float min(Float a, Float b) { return _mm512_min_ps(a, b); }
   static float largest_lane(Float value) { return _mm512_reduce_max_ps(value); }
@@ -50,7 +51,6 @@ struct Avx512 {
     const Int exponent = _mm512_slli_epi32(_mm512_cvtps_epi32(n), 23);
     return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), exponent));
   }
-  static void store(float* values, Float value) { _mm512_storeu_ps(values, value); }
   static Float load_f16(const std::uint16_t* values) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(values)));
   }

@@ -20,6 +20,7 @@ struct Plain {
 
   static Float broadcast(float value) { return value; }
   static Float load(const float* values) { return *values; }
+  static void store(float* values, Float value) { *values = value; }
   // With a NaN both return the second operand, like the instructions of the other sets.
   static Float max(Float a, Float b) { return a > b ? a : b; }
   static Float min(Float a, Float b) { return a < b ? a : b; }
@@ -48,7 +49,6 @@ struct Plain {
     if (n != n) return n;
     return a * std::bit_cast<float>((static_cast<std::int32_t>(n) + 127) << 23);
   }
-  static void store(float* values, Float value) { *values = value; }
   static Float load_f16(const std::uint16_t* values) { return half_to_float(*values); }
   static Float load_bf16(const std::uint16_t* values) { return bf16_to_float(*values); }
   static Float load_int8(const std::int8_t* values) { return static_cast<float>(*values); }

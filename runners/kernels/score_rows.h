@@ -15,6 +15,8 @@ inline constexpr std::uint8_t kBadDraft = 2;   // neither kNoToken nor an id of 
 struct RowScores {
   TokenId* choice;      // kNoToken under kBadLogits
   float* choice_logit;  // NaN under kBadLogits
+  float* runner_up;     // largest logit of all other ids: equal to the choice's at a tie; -inf when
+                        // there is no other, NaN under kBadLogits
   float* draft_logit;   // NaN without a draft and when the row is bad
   std::uint8_t* bad;    // 0, or the flags above
 };
@@ -29,7 +31,8 @@ struct Stream {
   bool on_device = false;
 };
 
-/// For each row: the target's choice (lowest id among equal maxima), its logit, the draft's logit.
+/// For each row: the target's choice (lowest id among equal maxima), its logit, the runner-up's,
+/// the draft's.
 ///
 /// Shapes:  `logits` [rows, vocab], row-major; `draft` [rows], -1 for none; `out` fields [rows].
 /// Units:   logits as given (nats up to a row constant); nothing is normalised.

@@ -19,8 +19,19 @@ constexpr unsigned kAllLanes = 0xffffffffu;
 // maxima. 0 is below every key.
 struct Seen {
   std::uint64_t key = 0;
+  std::uint64_t second = 0;  // the next key below
   bool bad = false;
 };
+
+// Keys are distinct, so a pair of the two largest is enough to merge what two threads saw.
+__device__ void merge(Seen& seen, std::uint64_t key, std::uint64_t second) {
+  if (key > seen.key) {
+    seen.second = seen.key > second ? seen.key : second;
+    seen.key = key;
+  } else if (key > seen.second) {
+    seen.second = key;
+  }
+}
 
 __device__ std::uint64_t key_of(float value, std::uint32_t id) {
   const std::uint32_t bits = __float_as_uint(value + 0.0f);  // -0 becomes +0: they are equal
@@ -30,8 +41,7 @@ __device__ std::uint64_t key_of(float value, std::uint32_t id) {
 
 __device__ void see(Seen& seen, float value, std::uint32_t id, bool masked) {
   if (isfinite(value)) {
-    const std::uint64_t key = key_of(value, id);
-    if (key > seen.key) seen.key = key;
+    merge(seen, key_of(value, id), 0);
   } else {
     seen.bad |= !(masked && value < 0);  // NaN compares false
   }
@@ -65,28 +75,37 @@ __global__ void score_rows_kernel(const float* logits, const TokenId* draft, std
   }
 
   __shared__ std::uint64_t warp_keys[kThreads / kWarp];
+  __shared__ std::uint64_t warp_seconds[kThreads / kWarp];
   const bool bad_seen = __syncthreads_or(seen.bad) != 0;
   for (int distance = kWarp / 2; distance > 0; distance /= 2) {
-    const std::uint64_t other = __shfl_xor_sync(kAllLanes, seen.key, distance);
-    if (other > seen.key) seen.key = other;
+    const std::uint64_t key = __shfl_down_sync(kAllLanes, seen.key, distance);
+    const std::uint64_t second = __shfl_down_sync(kAllLanes, seen.second, distance);
+    merge(seen, key, second);
   }
-  if (threadIdx.x % kWarp == 0) warp_keys[threadIdx.x / kWarp] = seen.key;
+  if (threadIdx.x % kWarp == 0) {
+    warp_keys[threadIdx.x / kWarp] = seen.key;
+    warp_seconds[threadIdx.x / kWarp] = seen.second;
+  }
   __syncthreads();
   if (threadIdx.x != 0) return;
-  std::uint64_t best = 0;
-  for (const std::uint64_t key : warp_keys) {
-    if (key > best) best = key;
+  Seen row_seen;
+  for (int warp = 0; warp < kThreads / kWarp; ++warp) {
+    merge(row_seen, warp_keys[warp], warp_seconds[warp]);
   }
 
+  const std::uint64_t best = row_seen.key;
   const bool bad_logits = bad_seen || best == 0;
   const TokenId drafted = draft[row];
   const bool bad_draft = drafted != kNoToken && (drafted < 0 || drafted >= vocab);
   const float nan = __uint_as_float(0x7fc00000u);
   const std::uint32_t choice = 0xffffffffu - static_cast<std::uint32_t>(best);
+  const std::uint32_t runner_up = 0xffffffffu - static_cast<std::uint32_t>(row_seen.second);
+  const float none = __uint_as_float(0xff800000u);  // -inf: no other id has a finite logit
   out.bad[row] =
       static_cast<std::uint8_t>((bad_logits ? kBadLogits : 0) | (bad_draft ? kBadDraft : 0));
   out.choice[row] = bad_logits ? kNoToken : static_cast<TokenId>(choice);
   out.choice_logit[row] = bad_logits ? nan : values[choice];
+  out.runner_up[row] = bad_logits ? nan : row_seen.second == 0 ? none : values[runner_up];
   out.draft_logit[row] = drafted == kNoToken || bad_logits || bad_draft ? nan : values[drafted];
 }
 

@@ -367,6 +367,7 @@ class TorchTransformer final : public Target {
     draft_.reserve(static_cast<std::size_t>(step_rows_));
     choice_.resize(static_cast<std::size_t>(step_rows_));
     choice_logit_.resize(choice_.size());
+    runner_up_.resize(choice_.size());
     draft_logit_.resize(choice_.size());
     bad_.resize(choice_.size());
   }
@@ -478,14 +479,16 @@ class TorchTransformer final : public Target {
     if (device_.is_cpu() && checks_.scoring == TorchScoring::kKernelOnCpu) {
       kernels::score_rows(logits.const_data_ptr<float>(), draft_.data(), rows, config_.vocab,
                           kernels::MaskedVocab::kNo,
-                          {choice_.data(), choice_logit_.data(), draft_logit_.data(), bad_.data()});
+                          {choice_.data(), choice_logit_.data(), runner_up_.data(),
+                           draft_logit_.data(), bad_.data()});
     } else {
       score_in_aten(logits);
     }
     const auto count = static_cast<std::size_t>(rows);
     StepView view;
     view.scores = {std::span(choice_).first(count), std::span(choice_logit_).first(count),
-                   std::span(draft_logit_).first(count), std::span(bad_).first(count)};
+                   std::span(runner_up_).first(count), std::span(draft_logit_).first(count),
+                   std::span(bad_).first(count)};
     view.logits = {nullptr, rows, config_.vocab};
     if (host_logits_wanted_) {
       host_logits_ = logits.cpu();  // no copy when they are there already
@@ -507,12 +510,16 @@ class TorchTransformer final : public Target {
     const at::Tensor best = logits.amax(-1);  // [rows]; carries NaN through
     const at::Tensor choice =
         at::where(logits == best.unsqueeze(1), vocab_ids_, config_.vocab).amin(-1);
+    // The choice masked out of a copy, so that a tie leaves its equal behind.
+    const at::Tensor others =
+        logits.scatter(1, choice.clamp_max(config_.vocab - 1).unsqueeze(1), -kInfinity).amax(-1);
     const at::Tensor draft_logit = logits.gather(1, drafts.to(device_).unsqueeze(1)).squeeze(1);
     const at::Tensor finite = at::isfinite(logits).all(-1);
     // One copy to the host; a double holds ids and float32 values exactly.
-    const at::Tensor packed = at::stack({choice.to(at::kDouble), best.to(at::kDouble),
-                                         draft_logit.to(at::kDouble), finite.to(at::kDouble)})
-                                  .cpu();
+    const at::Tensor packed =
+        at::stack({choice.to(at::kDouble), best.to(at::kDouble), draft_logit.to(at::kDouble),
+                   finite.to(at::kDouble), others.to(at::kDouble)})
+            .cpu();
     const double* values = packed.const_data_ptr<double>();
     constexpr float kNoLogit = std::numeric_limits<float>::quiet_NaN();
     for (std::int64_t i = 0; i < rows; ++i) {
@@ -523,6 +530,7 @@ class TorchTransformer final : public Target {
                                            (bad_draft ? kernels::kBadDraft : 0));
       choice_[at] = bad_logits ? kNoToken : static_cast<TokenId>(values[i]);
       choice_logit_[at] = bad_logits ? kNoLogit : static_cast<float>(values[rows + i]);
+      runner_up_[at] = bad_logits ? kNoLogit : static_cast<float>(values[4 * rows + i]);
       draft_logit_[at] = bad_[at] != 0 || draft_[at] == kNoToken
                              ? kNoLogit
                              : static_cast<float>(values[2 * rows + i]);
@@ -560,7 +568,7 @@ class TorchTransformer final : public Target {
   std::vector<Segment> segments_;
   std::vector<TokenId> draft_;  // [scored rows]
   std::vector<TokenId> choice_;
-  std::vector<float> choice_logit_, draft_logit_;
+  std::vector<float> choice_logit_, runner_up_, draft_logit_;
   std::vector<std::uint8_t> bad_;
 };
 

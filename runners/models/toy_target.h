@@ -66,6 +66,7 @@ class HistoryTarget : public Target {
   std::vector<TokenId> draft_;        // [slots * (K + 1)], and the same for the rest
   std::vector<TokenId> choice_;
   std::vector<float> choice_logit_;
+  std::vector<float> runner_up_;
   std::vector<float> draft_logit_;
   std::vector<std::uint8_t> bad_;
 };

@@ -15,6 +15,7 @@ namespace asdbench::kernels::testing {
 struct HostScores {
   std::vector<TokenId> choice;
   std::vector<float> choice_logit;
+  std::vector<float> runner_up;
   std::vector<float> draft_logit;
   std::vector<std::uint8_t> bad;
 };

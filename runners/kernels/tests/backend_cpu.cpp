@@ -20,11 +20,13 @@ HostScores score_rows_on(const Backend& backend, const std::vector<float>& logit
   std::copy(logits.begin(), logits.end(), shifted.begin() + offset);
   const std::size_t rows = draft.size();
   HostScores out{std::vector<TokenId>(rows, -77), std::vector<float>(rows, -77.0f),
-                 std::vector<float>(rows, -77.0f), std::vector<std::uint8_t>(rows, 77)};
+                 std::vector<float>(rows, -77.0f), std::vector<float>(rows, -77.0f),
+                 std::vector<std::uint8_t>(rows, 77)};
   cpu_kernels(backend.isa)
-      .score_rows(
-          shifted.data() + offset, draft.data(), static_cast<std::int64_t>(rows), vocab, masked,
-          {out.choice.data(), out.choice_logit.data(), out.draft_logit.data(), out.bad.data()});
+      .score_rows(shifted.data() + offset, draft.data(), static_cast<std::int64_t>(rows), vocab,
+                  masked,
+                  {out.choice.data(), out.choice_logit.data(), out.runner_up.data(),
+                   out.draft_logit.data(), out.bad.data()});
   return out;
 }
 

@@ -57,12 +57,13 @@ HostScores score_rows_on(const Backend&, const std::vector<float>& logits,
   drafted.fill(draft);
   DeviceArray<TokenId> choice(rows);
   DeviceArray<float> choice_logit(rows);
+  DeviceArray<float> runner_up(rows);
   DeviceArray<float> draft_logit(rows);
   DeviceArray<std::uint8_t> bad(rows);
   score_rows(values.get() + shift, drafted.get(), static_cast<std::int64_t>(rows), vocab, masked,
-             {choice.get(), choice_logit.get(), draft_logit.get(), bad.get()},
+             {choice.get(), choice_logit.get(), runner_up.get(), draft_logit.get(), bad.get()},
              {.cuda = nullptr, .on_device = true});
-  return {choice.read(), choice_logit.read(), draft_logit.read(), bad.read()};
+  return {choice.read(), choice_logit.read(), runner_up.read(), draft_logit.read(), bad.read()};
 }
 
 }  // namespace asdbench::kernels::testing

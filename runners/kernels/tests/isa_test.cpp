@@ -72,11 +72,14 @@ TEST(DispatchTest, ScoreRowsOnTheHostUsesTheActiveSet) {
   const TokenId draft = 2;
   TokenId choice = -7;
   float choice_logit = 0;
+  float runner_up = 0;
   float draft_logit = 0;
   std::uint8_t bad = 9;
-  score_rows(logits, &draft, 1, 3, MaskedVocab::kNo, {&choice, &choice_logit, &draft_logit, &bad});
+  score_rows(logits, &draft, 1, 3, MaskedVocab::kNo,
+             {&choice, &choice_logit, &runner_up, &draft_logit, &bad});
   EXPECT_EQ(choice, 1);
   EXPECT_EQ(choice_logit, 3.0f);
+  EXPECT_EQ(runner_up, 3.0f);
   EXPECT_EQ(draft_logit, 3.0f);
   EXPECT_EQ(bad, 0);
 }

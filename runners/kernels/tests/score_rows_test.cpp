@@ -25,6 +25,7 @@ HostScores reference(const std::vector<float>& logits, const std::vector<TokenId
     const float* values = logits.data() + row * static_cast<std::size_t>(vocab);
     bool bad_logits = false;
     TokenId best = kNoToken;
+    float second = -kInfinity;
     for (TokenId id = 0; id < vocab; ++id) {
       const float value = values[id];
       if (std::isnan(value) || value == kInfinity ||
@@ -33,11 +34,15 @@ HostScores reference(const std::vector<float>& logits, const std::vector<TokenId
       }
       if (std::isfinite(value) && (best == kNoToken || value > values[best])) best = id;
     }
+    for (TokenId id = 0; id < vocab; ++id) {
+      if (id != best && values[id] > second) second = values[id];
+    }
     bad_logits = bad_logits || best == kNoToken;
     const bool bad_draft = draft[row] < kNoToken || draft[row] >= vocab;
     const bool has_draft_logit = !bad_logits && !bad_draft && draft[row] != kNoToken;
     out.choice.push_back(bad_logits ? kNoToken : best);
     out.choice_logit.push_back(bad_logits ? kNan : values[best]);
+    out.runner_up.push_back(bad_logits ? kNan : second);
     out.draft_logit.push_back(has_draft_logit ? values[draft[row]] : kNan);
     out.bad.push_back(
         static_cast<std::uint8_t>((bad_logits ? kBadLogits : 0) | (bad_draft ? kBadDraft : 0)));
@@ -58,6 +63,15 @@ void expect_same_floats(const std::vector<float>& found, const std::vector<float
   }
 }
 
+/// Equal values: which of two zeros is the runner-up is not defined.
+void expect_equal(const std::vector<float>& found, const std::vector<float>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_TRUE(found[i] == expected[i] || (std::isnan(found[i]) && std::isnan(expected[i])))
+        << "row " << i << ": " << found[i] << ", expected " << expected[i];
+  }
+}
+
 class ScoreRowsTest : public ::testing::TestWithParam<Backend> {
  protected:
   void check(const std::vector<float>& logits, const std::vector<TokenId>& draft,
@@ -67,6 +81,7 @@ class ScoreRowsTest : public ::testing::TestWithParam<Backend> {
     EXPECT_EQ(found.bad, expected.bad);
     EXPECT_EQ(found.choice, expected.choice);
     expect_same_floats(found.choice_logit, expected.choice_logit);
+    expect_equal(found.runner_up, expected.runner_up);
     expect_same_floats(found.draft_logit, expected.draft_logit);
   }
 };

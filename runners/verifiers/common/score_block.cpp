@@ -9,6 +9,7 @@ namespace asdbench {
 BlockScores::BlockScores(LogitsView target, std::span<const TokenId> draft, Masked masked)
     : choice_(draft.size() + 1),
       choice_logit_(draft.size() + 1),
+      runner_up_(draft.size() + 1),
       draft_logit_(draft.size() + 1),
       bad_(draft.size() + 1) {
   ASDBENCH_CHECK(target.rows == static_cast<std::int64_t>(draft.size()) + 1,
@@ -18,7 +19,7 @@ BlockScores::BlockScores(LogitsView target, std::span<const TokenId> draft, Mask
   kernels::score_rows(
       target.data, row_draft.data(), target.rows, target.vocab,
       masked == Masked::kYes ? kernels::MaskedVocab::kYes : kernels::MaskedVocab::kNo,
-      {choice_.data(), choice_logit_.data(), draft_logit_.data(), bad_.data()});
+      {choice_.data(), choice_logit_.data(), runner_up_.data(), draft_logit_.data(), bad_.data()});
 }
 
 void BlockScores::set_row(std::size_t row, TokenId choice, float choice_logit, float draft_logit) {

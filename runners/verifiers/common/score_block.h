@@ -16,13 +16,14 @@ class BlockScores {
   /// `target` is [K + 1, vocab] on the host, `draft` [K]; the same kernel as in live decoding.
   BlockScores(LogitsView target, std::span<const TokenId> draft, Masked masked);
 
-  RowScoresView view() const { return {choice_, choice_logit_, draft_logit_, bad_}; }
+  RowScoresView view() const { return {choice_, choice_logit_, runner_up_, draft_logit_, bad_}; }
   /// Replaces a row's logits by others of the same difference.
   void set_row(std::size_t row, TokenId choice, float choice_logit, float draft_logit);
 
  private:
   std::vector<TokenId> choice_;
   std::vector<float> choice_logit_;
+  std::vector<float> runner_up_;
   std::vector<float> draft_logit_;
   std::vector<std::uint8_t> bad_;
 };
