@@ -27,44 +27,55 @@ struct ChunkTask {
   std::int64_t result_stride;
 };
 
+/// Scores of `count` queries for `panels` panels from position `begin`: [count, kChunk].
+template <class Simd, int count, int panels>
+inline __attribute__((always_inline)) void panel_scores(const ChunkTask& task, int begin,
+                                                        float* scores) {
+  using Float = typename Simd::Float;
+  constexpr int kPanelVectors = kKeyPanel / Simd::kLanes;
+  constexpr int kVectors = panels * kPanelVectors;
+  const float* first = task.keys + begin * task.head_size;
+  Float sums[count][kVectors];
+#pragma GCC unroll 4
+  for (int query = 0; query < count; ++query) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) sums[query][v] = Simd::broadcast(0.0f);
+  }
+  for (int d = 0; d < task.head_size; ++d) {
+    Float keys[kVectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+      keys[v] = Simd::load(first + (v / kPanelVectors * task.head_size + d) * kKeyPanel +
+                           v % kPanelVectors * Simd::kLanes);
+    }
+#pragma GCC unroll 4
+    for (int query = 0; query < count; ++query) {
+      const Float value = Simd::broadcast(task.queries[query * task.head_size + d]);
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) sums[query][v] = Simd::fma(keys[v], value, sums[query][v]);
+    }
+  }
+  const Float scale = Simd::broadcast(task.scale);
+#pragma GCC unroll 4
+  for (int query = 0; query < count; ++query) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+      Simd::store(scores + query * kChunk + begin + v * Simd::kLanes,
+                  Simd::multiply(sums[query][v], scale));
+    }
+  }
+}
+
 /// Scores of `count` queries: [count, kChunk], only whole panels written.
 template <class Simd, int count>
 void chunk_scores(const ChunkTask& task, float* scores) {
-  using Float = typename Simd::Float;
-  constexpr int kVectors = kKeyPanel / Simd::kLanes;
-  const Float scale = Simd::broadcast(task.scale);
-  for (int begin = 0; begin < task.positions; begin += kKeyPanel) {
-    const float* panel = task.keys + begin * task.head_size;
-    Float sums[count][kVectors];
-#pragma GCC unroll 4
-    for (int query = 0; query < count; ++query) {
-#pragma GCC unroll 16
-      for (int v = 0; v < kVectors; ++v) sums[query][v] = Simd::broadcast(0.0f);
-    }
-    for (int d = 0; d < task.head_size; ++d) {
-      Float keys[kVectors];
-#pragma GCC unroll 16
-      for (int v = 0; v < kVectors; ++v) {
-        keys[v] = Simd::load(panel + d * kKeyPanel + v * Simd::kLanes);
-      }
-#pragma GCC unroll 4
-      for (int query = 0; query < count; ++query) {
-        const Float value = Simd::broadcast(task.queries[query * task.head_size + d]);
-#pragma GCC unroll 16
-        for (int v = 0; v < kVectors; ++v) {
-          sums[query][v] = Simd::fma(keys[v], value, sums[query][v]);
-        }
-      }
-    }
-#pragma GCC unroll 4
-    for (int query = 0; query < count; ++query) {
-#pragma GCC unroll 16
-      for (int v = 0; v < kVectors; ++v) {
-        Simd::store(scores + query * kChunk + begin + v * Simd::kLanes,
-                    Simd::multiply(sums[query][v], scale));
-      }
-    }
+  // Enough independent sums to hide the latency of the multiply-add.
+  constexpr int kPanels = Simd::kLanes == kKeyPanel ? 2 : 1;
+  int begin = 0;
+  for (; begin + (kPanels - 1) * kKeyPanel < task.positions; begin += kPanels * kKeyPanel) {
+    panel_scores<Simd, count, kPanels>(task, begin, scores);
   }
+  if (begin < task.positions) panel_scores<Simd, count, 1>(task, begin, scores);
 }
 
 /// Turns the scores of one query into weights; result[0] and [1] as in ChunkTask.
@@ -96,38 +107,49 @@ void chunk_softmax(float* scores, int positions, float* result) {
   result[1] = Simd::sum_lanes(total);
 }
 
+/// Weighted sums of `vectors` vectors of the values from dimension `slice` on.
+template <class Simd, int count, int vectors>
+inline __attribute__((always_inline)) void slice_values(const ChunkTask& task, int slice,
+                                                        const float* weights) {
+  using Float = typename Simd::Float;
+  Float sums[count][vectors];
+#pragma GCC unroll 4
+  for (int query = 0; query < count; ++query) {
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; ++v) sums[query][v] = Simd::broadcast(0.0f);
+  }
+  const float* values = task.values + slice;
+  for (int i = 0; i < task.positions; ++i, values += task.value_stride) {
+#pragma GCC unroll 4
+    for (int query = 0; query < count; ++query) {
+      const Float weight = Simd::broadcast(weights[query * kChunk + i]);
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) {
+        sums[query][v] = Simd::fma(weight, Simd::load(values + v * Simd::kLanes), sums[query][v]);
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int query = 0; query < count; ++query) {
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; ++v) {
+      Simd::store(task.results + query * task.result_stride + 2 + slice + v * Simd::kLanes,
+                  sums[query][v]);
+    }
+  }
+}
+
 /// Weighted sums of the values for `count` queries.
 template <class Simd, int count>
 void chunk_values(const ChunkTask& task, const float* weights) {
-  using Float = typename Simd::Float;
-  constexpr int kVectors = kKeyPanel / Simd::kLanes;
-  for (int slice = 0; slice < task.value_stride; slice += kKeyPanel) {
-    Float sums[count][kVectors];
-#pragma GCC unroll 4
-    for (int query = 0; query < count; ++query) {
-#pragma GCC unroll 16
-      for (int v = 0; v < kVectors; ++v) sums[query][v] = Simd::broadcast(0.0f);
-    }
-    const float* values = task.values + slice;
-    for (int i = 0; i < task.positions; ++i, values += task.value_stride) {
-#pragma GCC unroll 16
-      for (int v = 0; v < kVectors; ++v) {
-        const Float value = Simd::load(values + v * Simd::kLanes);
-#pragma GCC unroll 4
-        for (int query = 0; query < count; ++query) {
-          const Float weight = Simd::broadcast(weights[query * kChunk + i]);
-          sums[query][v] = Simd::fma(weight, value, sums[query][v]);
-        }
-      }
-    }
-#pragma GCC unroll 4
-    for (int query = 0; query < count; ++query) {
-#pragma GCC unroll 16
-      for (int v = 0; v < kVectors; ++v) {
-        Simd::store(task.results + query * task.result_stride + 2 + slice + v * Simd::kLanes,
-                    sums[query][v]);
-      }
-    }
+  constexpr int kNarrow = kKeyPanel / Simd::kLanes;
+  constexpr int kWide = Simd::kLanes == kKeyPanel ? 4 : kNarrow;
+  int slice = 0;
+  for (; slice + kWide * Simd::kLanes <= task.value_stride; slice += kWide * Simd::kLanes) {
+    slice_values<Simd, count, kWide>(task, slice, weights);
+  }
+  for (; slice < task.value_stride; slice += kKeyPanel) {
+    slice_values<Simd, count, kNarrow>(task, slice, weights);
   }
 }
 
@@ -154,26 +176,27 @@ void attend_chunk_cpu(const ChunkTask& task) {
   attend_chunk_queries<Simd, kMaxQueries>(task);
 }
 
-/// CpuKernels::join_chunks: out [head_size] = the joined results [chunks, result_stride].
+/// CpuKernels::join_chunks: out [head_size] = the joined results [chunks, result_stride], whose
+/// largest scores are overwritten.
 template <class Simd>
-void join_chunks_cpu(const float* results, int chunks, std::int64_t result_stride, int head_size,
+void join_chunks_cpu(float* results, int chunks, std::int64_t result_stride, int head_size,
                      float* out) {
   using Float = typename Simd::Float;
   float largest = results[0];
-  bool nan = largest != largest;
-  for (int chunk = 1; chunk < chunks; ++chunk) {
+  bool nan = false;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
     const float other = results[chunk * result_stride];
     if (other > largest) largest = other;
     nan |= other != other;
   }
   if (nan) largest = __builtin_nanf("");
-  // One chunk keeps its sums as they are: exp(0) is exactly 1.
-  const auto factor = [&](int chunk) {
-    return exponential<Simd>(
-        Simd::subtract(Simd::broadcast(results[chunk * result_stride]), Simd::broadcast(largest)));
-  };
+  const auto factor = [&](int chunk) { return Simd::broadcast(results[chunk * result_stride]); };
   Float total = Simd::broadcast(0.0f);
+  alignas(64) float lanes[Simd::kLanes];
   for (int chunk = 0; chunk < chunks; ++chunk) {
+    // exp(0) is exactly 1: a single chunk keeps its sums as they are.
+    Simd::store(lanes, exponential<Simd>(Simd::subtract(factor(chunk), Simd::broadcast(largest))));
+    results[chunk * result_stride] = lanes[0];
     total = Simd::fma(factor(chunk), Simd::broadcast(results[chunk * result_stride + 1]), total);
   }
   for (int d = 0; d < head_size; d += Simd::kLanes) {
@@ -181,9 +204,7 @@ void join_chunks_cpu(const float* results, int chunks, std::int64_t result_strid
     for (int chunk = 0; chunk < chunks; ++chunk) {
       sum = Simd::fma(factor(chunk), Simd::load(results + chunk * result_stride + 2 + d), sum);
     }
-    sum = Simd::divide(sum, total);
-    alignas(64) float lanes[Simd::kLanes];
-    Simd::store(lanes, sum);
+    Simd::store(lanes, Simd::divide(sum, total));
     for (int lane = 0; lane < Simd::kLanes && d + lane < head_size; ++lane) {
       out[d + lane] = lanes[lane];
     }

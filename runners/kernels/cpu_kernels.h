@@ -28,8 +28,9 @@ struct CpuKernels {
   void (*swiglu)(float* gate, const float* up, std::int64_t count);
   /// attention_cpu.h.
   void (*attend_chunk)(const ChunkTask& task);
-  /// out [head_size] from `chunks` results of attend_chunk, result_stride floats apart.
-  void (*join_chunks)(const float* results, int chunks, std::int64_t result_stride, int head_size,
+  /// out [head_size] from `chunks` results of attend_chunk, result_stride floats apart, which it
+  /// uses up.
+  void (*join_chunks)(float* results, int chunks, std::int64_t result_stride, int head_size,
                       float* out);
   /// One row of attention.h's rms_norm.
   void (*rms_norm)(const float* x, std::int64_t width, const float* weight, float epsilon,

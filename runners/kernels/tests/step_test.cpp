@@ -18,13 +18,16 @@ std::atomic<std::int64_t> allocations{0};
 
 }  // namespace
 
-void* operator new(std::size_t size) {
+// Not inlined: g++ 12 would take the malloc inside for a mismatch with the delete.
+__attribute__((noinline)) void* operator new(std::size_t size) {
   ++allocations;
   if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+__attribute__((noinline)) void operator delete(void* memory) noexcept { std::free(memory); }
+__attribute__((noinline)) void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
 
 namespace asdbench::kernels::testing {
 namespace {
