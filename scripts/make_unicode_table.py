@@ -19,9 +19,9 @@ LIMIT = 0x110000
 
 def class_of(code_point):
     if code_point in WHITE_SPACE:
-        return "S"
+        return "kSpace"
     major = unicodedata2.category(chr(code_point))[0]
-    return major if major in "LN" else None
+    return {"L": "kLetter", "N": "kNumber"}.get(major)
 
 
 def ranges():
@@ -51,9 +51,7 @@ def main():
 namespace asdbench {{
 namespace {{
 
-constexpr CharClass L = CharClass::kLetter;
-constexpr CharClass N = CharClass::kNumber;
-constexpr CharClass S = CharClass::kSpace;
+using enum CharClass;
 
 // clang-format off
 constexpr UnicodeRange kRanges[] = {{

@@ -6,8 +6,8 @@
 
 #include "eval/core/digest.h"
 #include "eval/core/error.h"
-#include "runners/text/unicode_table.h"
 #include "eval/core/utf8.h"
+#include "runners/text/unicode_table.h"
 
 namespace asdbench {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "runners/text/unicode_table.h"
 #include "eval/core/utf8.h"
+#include "runners/text/unicode_table.h"
 
 namespace asdbench {
 namespace {

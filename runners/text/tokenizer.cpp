@@ -9,13 +9,13 @@
 
 #include "eval/core/digest.h"
 #include "eval/core/error.h"
+#include "eval/core/utf8.h"
 #include "runners/text/added_tokens.h"
 #include "runners/text/bpe.h"
 #include "runners/text/byte_alphabet.h"
 #include "runners/text/normalize.h"
 #include "runners/text/pre_tokenize.h"
 #include "runners/text/token_cache.h"
-#include "eval/core/utf8.h"
 
 namespace asdbench {
 namespace {

@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
+#include "eval/core/utf8.h"
 #include "runners/text/byte_alphabet.h"
 #include "runners/text/normalize.h"
 #include "runners/text/tokenizer.h"
-#include "eval/core/utf8.h"
 
 namespace {
 
