@@ -90,10 +90,10 @@ TEST(RunConfig, ReadsTheExample) {
   EXPECT_EQ(config.targets[0].params.text("dtype"), "float32");
   EXPECT_FALSE(config.targets[0].params.has("path"));
   EXPECT_THAT(names_of(config.drafters), ElementsAre("none", "ngram", "eagle3"));
-  EXPECT_EQ(config.drafters[1].params.given(), "K=8 max_n=4 min_n=2");
+  EXPECT_EQ(config.drafters[1].params.given(), "K=8 min_n=2 max_n=4");
   EXPECT_EQ(config.drafters[2].params.text("path"), "models/smollm2-135m-eagle3");
   EXPECT_THAT(names_of(config.verifiers), ElementsAre("strict", "asd"));
-  EXPECT_EQ(config.verifiers[1].params.given(), "B=8 M=2 g=0.25");
+  EXPECT_EQ(config.verifiers[1].params.given(), "B=8 g=0.25 M=2");
   EXPECT_EQ(config.verifiers[1].params.owner(), "asd");
   EXPECT_EQ(config.verifiers[1].params.where().text(),
             "configs/study.yaml:6: matrix.verifier[1].asd");
