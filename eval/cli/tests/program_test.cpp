@@ -62,6 +62,7 @@ class ProgramTest : public ::testing::Test {
                                  "  target: [toy]\n"
                                  "  drafter: [none, {{ngram: {{K: 4}}}}]\n"
                                  "  verifier: [strict, {{{}: {{B: 8, g: 0.25, M: 2}}}}]\n"
+                                 "  decoding: [{{batch: 1}}]\n"
                                  "skip: [{{drafter: none, verifier: asd}}]\n",
                                  verifier));
     return path;
@@ -206,9 +207,9 @@ TEST_F(ProgramTest, SpeedPhaseGivesRatiosAndIsNotRepeated) {
 }
 
 TEST_F(ProgramTest, UsageErrorsSayWhereAndEndWithTwo) {
-  const Outcome misspelt = run({"run", config("typo.yaml", "adz").string(), "--db", database()});
+  const Outcome misspelt = run({"run", config("typo.yaml", "azd").string(), "--db", database()});
   EXPECT_EQ(misspelt.code, 2);
-  EXPECT_THAT(misspelt.err, HasSubstr("typo.yaml:6: matrix.verifier[1]: unknown verifier \"adz\""));
+  EXPECT_THAT(misspelt.err, HasSubstr("typo.yaml:6: matrix.verifier[1]: unknown verifier \"azd\""));
   EXPECT_THAT(misspelt.err, HasSubstr("did you mean \"asd\"?"));
   EXPECT_FALSE(fs::exists(database())) << "a refused config leaves no database behind";
   const Outcome absent = run({"run", (folder_ / "absent.yaml").string()});
