@@ -1,6 +1,10 @@
 // Asks the CPU what it can do and reads ASDBENCH_ISA.
 #include "runners/kernels/isa.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <cstdlib>
 #include <string>
 
@@ -20,6 +24,17 @@ std::string names(const std::vector<Isa>& isas) {
   return text;
 }
 
+#if defined(__x86_64__)
+/// Conversions of float16, which clang 16's builtin below does not know by name.
+bool has_f16c() {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
+
 }  // namespace
 
 std::string_view name_of(Isa isa) {
@@ -36,17 +51,20 @@ std::string_view name_of(Isa isa) {
 
 bool supported(Isa isa) {
 #if defined(__x86_64__)
-  // The builtin also asks the operating system whether it saves the wide registers.
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                    __builtin_cpu_supports("f16c");
+  // Asked once: under a hypervisor each CPUID instruction costs microseconds. The builtin also asks
+  // the operating system whether it saves the wide registers.
+  static const bool avx2 =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+  static const bool avx512 =
+      avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   switch (isa) {
     case Isa::kPlain:
       return true;
     case Isa::kAvx2:
       return avx2;
     case Isa::kAvx512:
-      return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+      return avx512;
   }
   return false;
 #else
