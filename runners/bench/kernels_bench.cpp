@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "runners/kernels/attention.h"
 #include "runners/kernels/cpu_kernels.h"
 #include "runners/kernels/linear.h"
 #include "runners/kernels/pool.h"
@@ -88,7 +89,7 @@ double read_rate(Pool& pool) {
   constexpr std::int64_t kWords = kBytes / 8 / kSegments / kParts;
   // The same kind of memory as the weights, written so that it is there.
   static const std::shared_ptr<std::byte> buffer = [] {
-    std::shared_ptr<std::byte> bytes = allocate_weights(kBytes);
+    std::shared_ptr<std::byte> bytes = allocate_pages(kBytes);
     std::fill_n(bytes.get(), kBytes, std::byte{0x5a});
     return bytes;
   }();
@@ -156,6 +157,47 @@ void arguments(benchmark::internal::Benchmark* bench) {
 BENCHMARK(linears)
     ->Apply(arguments)
     ->ArgNames({"rows", "threads"})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+
+/// Attention of one step over all layers, `rows` rows after `past` positions.
+void attention_layers(benchmark::State& state) {
+  const std::int64_t rows = state.range(0);
+  const std::int64_t past = state.range(1);
+  constexpr std::int64_t kQueryHeads = 9;
+  const CacheShape shape{3, 64, past + rows};
+  Pool pool(2);
+  std::vector<std::shared_ptr<std::byte>> memory;
+  const auto allocate = [&](std::int64_t floats) {
+    memory.push_back(allocate_pages(static_cast<std::size_t>(floats) * sizeof(float)));
+    auto* values = reinterpret_cast<float*>(memory.back().get());
+    std::fill_n(values, floats, 0.25f);
+    return values;
+  };
+  std::vector<LayerCache> caches;
+  for (std::int64_t layer = 0; layer < kLayers; ++layer) {
+    caches.push_back({shape, allocate(shape.key_floats()), allocate(shape.value_floats())});
+  }
+  std::vector<float> queries(static_cast<std::size_t>(rows * kHidden), 0.125f);
+  std::vector<float> out(queries.size());
+  std::vector<float> workspace(
+      static_cast<std::size_t>(attention_workspace(rows, kQueryHeads, 64, past + rows)));
+  double fastest = std::numeric_limits<double>::infinity();
+  for (auto _ : state) {
+    const auto start = Clock::now();
+    for (const LayerCache& cache : caches) {
+      const AttentionBlock block{
+          cache, past, rows, {queries.data(), kHidden}, {out.data(), kHidden}};
+      attention(pool, {&block, 1}, kQueryHeads, workspace);
+    }
+    fastest = std::min(fastest, seconds_since(start));
+  }
+  state.counters["fastest_ms"] = 1e3 * fastest;
+  state.SetLabel(std::string(name_of(active_isa())) + ", 2 threads");
+}
+BENCHMARK(attention_layers)
+    ->ArgsProduct({{1, 8}, {256, 2'048}})
+    ->ArgNames({"rows", "past"})
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
 

@@ -41,7 +41,8 @@ struct CacheShape {
 
 /// One layer's cache of one request. Keys lie in panels of 16 positions, values position by
 /// position; nothing but store_keys_values and attention needs to know. Memory is the caller's and
-/// need not be initialised: positions past those attended to never enter a result.
+/// need not be initialised: positions past those attended to never enter a result. Any alignment
+/// works, but memory from allocate_pages (slab.h), a multiple of 64 bytes each, is much faster.
 struct LayerCache {
   CacheShape shape;
   float* keys = nullptr;    // [key_floats()]

@@ -45,8 +45,8 @@ inline __attribute__((always_inline)) void panel_scores(const ChunkTask& task, i
     Float keys[kVectors];
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
-      keys[v] = Simd::load(first + (v / kPanelVectors * task.head_size + d) * kKeyPanel +
-                           v % kPanelVectors * Simd::kLanes);
+      keys[v] = Simd::load_once(first + (v / kPanelVectors * task.head_size + d) * kKeyPanel +
+                                v % kPanelVectors * Simd::kLanes);
     }
 #pragma GCC unroll 4
     for (int query = 0; query < count; ++query) {
@@ -120,12 +120,15 @@ inline __attribute__((always_inline)) void slice_values(const ChunkTask& task, i
   }
   const float* values = task.values + slice;
   for (int i = 0; i < task.positions; ++i, values += task.value_stride) {
+    Float row[vectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; ++v) row[v] = Simd::load_once(values + v * Simd::kLanes);
 #pragma GCC unroll 4
     for (int query = 0; query < count; ++query) {
       const Float weight = Simd::broadcast(weights[query * kChunk + i]);
 #pragma GCC unroll 16
       for (int v = 0; v < vectors; ++v) {
-        sums[query][v] = Simd::fma(weight, Simd::load(values + v * Simd::kLanes), sums[query][v]);
+        sums[query][v] = Simd::fma(weight, row[v], sums[query][v]);
       }
     }
   }

@@ -20,6 +20,7 @@ struct Plain {
 
   static Float broadcast(float value) { return value; }
   static Float load(const float* values) { return *values; }
+  static Float load_once(const float* values) { return *values; }
   static void store(float* values, Float value) { *values = value; }
   // With a NaN both return the second operand, like the instructions of the other sets.
   static Float max(Float a, Float b) { return a > b ? a : b; }

@@ -81,7 +81,7 @@ PackedMatrix::PackedMatrix(WeightFormat format, std::int64_t outputs, std::int64
   panel_bytes_ = (inputs + kBlock - 1) / kBlock * panel_layout(format, panel_outputs_).bytes;
   const std::int64_t count = panels();
   if (panel_bytes_ > std::numeric_limits<std::int64_t>::max() / count) throw std::bad_alloc();
-  data_ = allocate_weights(static_cast<std::size_t>(count * panel_bytes_));
+  data_ = allocate_pages(static_cast<std::size_t>(count * panel_bytes_));
 }
 
 PackedMatrix PackedMatrix::pack(WeightFormat format, std::int64_t outputs, std::int64_t inputs,

@@ -50,7 +50,7 @@ struct Current {
 
 }  // namespace
 
-std::shared_ptr<std::byte> allocate_weights(std::size_t bytes) {
+std::shared_ptr<std::byte> allocate_pages(std::size_t bytes) {
   static Current current;
   if (bytes > std::numeric_limits<std::ptrdiff_t>::max() - 2 * kHugePage) throw std::bad_alloc();
   const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;

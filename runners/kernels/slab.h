@@ -1,4 +1,5 @@
-// Memory of packed weights: large mappings that many matrices share, on huge pages where possible.
+// Memory of weights and caches: large mappings that many arrays share, on huge pages where
+// possible.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +9,11 @@ namespace asdbench::kernels {
 
 /// `bytes` of zeroed memory, 64-byte aligned; bytes >= 1.
 ///
-/// A pass streams through every weight once, so small pages would cost a table walk each 4 KiB, and
-/// a matrix alone is smaller than a huge page. Matrices packed one after another therefore lie in
-/// one mapping, which is returned to the system with the last of them. Thread-safe.
+/// A step streams through all weights and cached keys and values once, so small pages would cost a
+/// table walk each 4 KiB, and an array alone is often smaller than a huge page. Arrays allocated
+/// one after another therefore lie in one mapping, which is returned to the system with the last of
+/// them: allocate together what lives equally long. Thread-safe.
 /// Errors: std::bad_alloc.
-std::shared_ptr<std::byte> allocate_weights(std::size_t bytes);
+std::shared_ptr<std::byte> allocate_pages(std::size_t bytes);
 
 }  // namespace asdbench::kernels
