@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <map>
 #include <string>
 #include <vector>
@@ -121,7 +121,7 @@ TEST(DefaultExtraction, ReasoningAndSpecialTokensAreNotRead) {
 }
 
 TEST(DefaultExtraction, IsLinearInHostileReplies) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // processor time: other programs do not count
   for (const std::string& piece :
        {std::string("answer:"), std::string("answer to "), std::string("####"),
         std::string("\\boxed{"), std::string("\x1b]"), std::string("1,"), std::string("-$"),
@@ -131,7 +131,7 @@ TEST(DefaultExtraction, IsLinearInHostileReplies) {
     for (const NumberGrader& grader : number_graders()) grader.extract(reply);
   }
   // 80 extractions from 1 MB; a quadratic one takes minutes each.
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+  EXPECT_LT(std::clock() - start, 60 * CLOCKS_PER_SEC);
 }
 
 TEST(ScoreNumber, GivesAVerdictAValueAndTheAnswer) {
