@@ -43,6 +43,17 @@ std::invalid_argument shape_error(const std::string& what, WeightFormat format,
                                "]: " + what);
 }
 
+void check_shape(WeightFormat format, std::int64_t outputs, std::int64_t inputs) {
+  if (outputs < 1 || inputs < 1 || outputs > kMaxSize || inputs > kMaxSize) {
+    throw shape_error("each size must be from 1 to 2^31", format, outputs, inputs);
+  }
+  if (inputs % block_inputs(format) != 0) {
+    throw shape_error(
+        "inputs must be a multiple of the block of " + std::to_string(block_inputs(format)), format,
+        outputs, inputs);
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(WeightFormat format) {
@@ -69,14 +80,6 @@ PackedMatrix::PackedMatrix(WeightFormat format, std::int64_t outputs, std::int64
       outputs_(outputs),
       inputs_(inputs),
       panel_outputs_(cpu_kernels(isa).panel_outputs) {
-  if (outputs < 1 || inputs < 1 || outputs > kMaxSize || inputs > kMaxSize) {
-    throw shape_error("each size must be from 1 to 2^31", format, outputs, inputs);
-  }
-  if (inputs % block_inputs(format) != 0) {
-    throw shape_error(
-        "inputs must be a multiple of the block of " + std::to_string(block_inputs(format)), format,
-        outputs, inputs);
-  }
   // At most 2^31 / 32 blocks of 4 * 32 * 64 bytes: no overflow.
   panel_bytes_ = (inputs + kBlock - 1) / kBlock * panel_layout(format, panel_outputs_).bytes;
   const std::int64_t count = panels();
@@ -86,7 +89,7 @@ PackedMatrix::PackedMatrix(WeightFormat format, std::int64_t outputs, std::int64
 
 PackedMatrix PackedMatrix::pack(WeightFormat format, std::int64_t outputs, std::int64_t inputs,
                                 std::span<const std::byte> source, Isa isa) {
-  PackedMatrix matrix(format, outputs, inputs, isa);
+  check_shape(format, outputs, inputs);
   const std::int64_t row_bytes = inputs / block_inputs(format) * block_bytes(format);
   if (row_bytes > std::numeric_limits<std::int64_t>::max() / outputs ||
       source.size() != static_cast<std::size_t>(row_bytes * outputs)) {
@@ -94,6 +97,7 @@ PackedMatrix PackedMatrix::pack(WeightFormat format, std::int64_t outputs, std::
                           std::to_string(row_bytes) + " per output are expected",
                       format, outputs, inputs);
   }
+  PackedMatrix matrix(format, outputs, inputs, isa);
   for (std::int64_t output = 0; output < outputs; ++output) {
     matrix.pack_row(output, source.data() + output * row_bytes);
   }
@@ -106,6 +110,7 @@ PackedMatrix PackedMatrix::from_rows(WeightFormat format, std::int64_t outputs, 
   if (block_inputs(format) != 1) {
     throw shape_error("only F32, F16 and BF16 are made from float32 rows", format, outputs, inputs);
   }
+  check_shape(format, outputs, inputs);
   PackedMatrix matrix(format, outputs, inputs, isa);
   std::vector<float> values(static_cast<std::size_t>(inputs));
   std::vector<std::uint16_t> narrow(format == WeightFormat::kF32 ? 0 : values.size());

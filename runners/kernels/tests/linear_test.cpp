@@ -267,6 +267,8 @@ TEST(PackedMatrixTest, ImpossibleShapesAndSourcesAreRefused) {
   EXPECT_THROW(pack(WeightFormat::kF32, 4, -1, 16), std::invalid_argument);
   const std::int64_t huge = std::numeric_limits<std::int64_t>::max() / 2;
   EXPECT_THROW(pack(WeightFormat::kF32, huge, huge, 16), std::invalid_argument);
+  // A hostile shape that could never be allocated: the source's size is compared first.
+  EXPECT_THROW(pack(WeightFormat::kQ4_1, 1 << 30, 1 << 30, 40), std::invalid_argument);
   PackedMatrix matrix = pack(WeightFormat::kF32, 2, 3, 24);
   std::vector<float> row(3);
   EXPECT_THROW(matrix.unpack_row(2, row), std::invalid_argument);
