@@ -111,8 +111,9 @@ void HistoryTarget::add_row(std::int32_t slot, TokenId last, TokenId draft) {
 
 StepView HistoryTarget::score() {
   const auto rows = static_cast<std::int64_t>(rows_);
-  kernels::score_rows(logits_.data(), draft_.data(), rows, vocab_, kernels::MaskedVocab::kNo,
-                      {choice_.data(), choice_logit_.data(), runner_up_.data(), draft_logit_.data(), bad_.data()});
+  kernels::score_rows(
+      logits_.data(), draft_.data(), rows, vocab_, kernels::MaskedVocab::kNo,
+      {choice_.data(), choice_logit_.data(), runner_up_.data(), draft_logit_.data(), bad_.data()});
   const RowScoresView all{choice_, choice_logit_, runner_up_, draft_logit_, bad_};
   return {all.slice(0, rows_), {host_logits_ ? logits_.data() : nullptr, rows, vocab_}};
 }

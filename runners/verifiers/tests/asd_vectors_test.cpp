@@ -69,6 +69,11 @@ TEST(AsdVectorsTest, UnknownFieldsKindsAndShapesAreMismatches) {
   row["eos_mode"] = "sometimes";
   EXPECT_TRUE(check_asd_vector(row));
   EXPECT_TRUE(check_asd_vector(Json::object()));
+  row = case_named("f001");  // rows that float32 cannot hold, and a draft outside them
+  row["draft"][0] = 1'000'000;
+  EXPECT_TRUE(check_asd_vector(row));
+  row["expect"] = {{"status", "error"}, {"error", "token_out_of_range"}};
+  EXPECT_FALSE(check_asd_vector(row));
 }
 
 }  // namespace
