@@ -34,7 +34,9 @@ Json target_identity(const Choice& choice, const TargetInfo& info) {
       {"device", info.device},     {"weights", info.weight_dtype}, {"compute", info.compute_dtype},
       {"logits", info.logit_dtype}};
   for (const auto& [key, value] : choice.params.resolved()) {
-    if (key == "path" || key == "device" || key == "threads" || key == "strict_template") continue;
+    if (key == "path" || key == "device" || key == "threads" || key == "engine" ||
+        key == "strict_template")
+      continue;
     identity["options"][key] = value;
   }
   return identity;

@@ -18,7 +18,7 @@ namespace asdbench {
 using HiddenTap = std::function<void(std::int64_t index, std::span<const float> values)>;
 
 struct EngineOptions {
-  std::string engine = "torch";
+  std::string engine = "auto";  // auto | native | torch; auto is torch on a GPU, native on the CPU
   std::string device = "auto";  // auto | cpu | cuda
   std::int32_t threads = 0;     // 0: one per core
   HiddenTap tap;                // for comparisons; costs a copy per layer

@@ -10,6 +10,7 @@
 #include "eval/core/error.h"
 #include "runners/checkpoint/checkpoint.h"
 #include "runners/models/gguf_tokenizer.h"
+#include "runners/models/native_transformer.h"
 #include "runners/models/planted_target.h"
 #include "runners/models/torch_transformer.h"
 #include "runners/models/toy_target.h"
@@ -18,6 +19,15 @@ namespace asdbench {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// "" when a GPU can be used, else the reason that a person is told.
+std::string why_no_gpu() {
+#ifdef ASDBENCH_TORCH_ENGINE
+  return torch_gpu_missing();
+#else
+  return "this build has no libtorch";
+#endif
+}
 
 /// Models that have a name: where `asdbench model fetch` puts them below the models folder.
 const std::map<std::string, fs::path, std::less<>>& named_files() {
@@ -121,7 +131,7 @@ void choose_chat(const Checkpoint& checkpoint, PreTokenizer pre, const Params& p
 Model open_model(const std::string& name, const Params& params, const fs::path& models_dir) {
   EngineOptions options;
   options.device = params.choice("device", "auto", {"auto", "cpu", "cuda"});
-  options.engine = params.choice("engine", "torch", {"torch"});
+  options.engine = params.choice("engine", "auto", {"auto", "native", "torch"});
   options.threads = static_cast<std::int32_t>(params.integer("threads", 0, 0, 1024));
   params.choice("dtype", "float32", {"float32"});
 
@@ -188,13 +198,25 @@ std::string Model::text(std::span<const TokenId> output) const {
 LoadedTarget load_target(const Checkpoint& checkpoint, TargetInfo info,
                          const EngineOptions& options) {
   info.weight_dtype = stored_type(checkpoint);
+  if (options.engine == "native" && options.device == "cuda") {
+    throw ConfigError(
+        "engine native runs on the CPU; expected device cpu or auto, or engine torch");
+  }
+  const bool may_use_gpu = options.engine != "native" && options.device != "cpu";
+  const std::string no_gpu = may_use_gpu ? why_no_gpu() : "";
+  const bool on_gpu = may_use_gpu && no_gpu.empty();
+  if (options.engine == "torch" || options.device == "cuda" || on_gpu) {
 #ifdef ASDBENCH_TORCH_ENGINE
-  if (options.engine == "torch")
     return make_torch_transformer(checkpoint, std::move(info), options);
+#else
+    throw ConfigError(
+        "this build has no engine torch, which GPUs need\n  configure with "
+        "-DASDBENCH_WITH_TORCH=ON");
 #endif
-  throw ConfigError(fmt::format(
-      "this build has no engine \"{}\"\n  configure with -DASDBENCH_WITH_TORCH=ON for torch",
-      options.engine));
+  }
+  LoadedTarget loaded = make_native_transformer(checkpoint, std::move(info), options);
+  if (may_use_gpu) loaded.warnings.push_back("device auto: using the CPU: " + no_gpu);
+  return loaded;
 }
 
 Model make_model(const std::string& name, const Params& params, const fs::path& models_dir) {
@@ -206,9 +228,8 @@ Model make_model(const std::string& name, const Params& params, const fs::path& 
 std::optional<std::int64_t> step_bytes(const std::string& name, const fs::path& models_dir) {
   if (name == "toy" || name == "planted") return std::nullopt;
   try {
-    // The torch engine widens every weight to float32.
-    return open_checkpoint(find_checkpoint(name, models_dir))->parameters() *
-           static_cast<std::int64_t>(sizeof(float));
+    // The native engine reads every weight as stored.
+    return open_checkpoint(find_checkpoint(name, models_dir))->tensor_bytes();
   } catch (const ModelError& error) {
     if (error.fault() == ModelFault::kMissingFile) return std::nullopt;
     throw;

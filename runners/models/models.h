@@ -38,8 +38,9 @@ struct Model {
 
 /// Makes the target that `name` and `params` describe: "toy", "planted", a known model name, a
 /// .gguf file, a folder with one, or a folder in HF's layout. Options of files: device (auto | cpu
-/// | cuda), dtype (float32), engine (torch), threads (0: one per core), strict_template (refuse a
-/// chat template that is not known), thinking (Qwen3). ConfigError, ModelError, DeviceError.
+/// | cuda), dtype (float32), engine (auto | native | torch), threads (0: one per core),
+/// strict_template (refuse a chat template that is not known), thinking (Qwen3). ConfigError,
+/// ModelError, DeviceError.
 Model make_model(const std::string& name, const Params& params,
                  const std::filesystem::path& models_dir);
 

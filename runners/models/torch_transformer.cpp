@@ -574,6 +574,8 @@ class TorchTransformer final : public Target {
 
 }  // namespace
 
+std::string torch_gpu_missing() { return load_gpu_kernels().reason; }
+
 LoadedTarget make_torch_transformer(const Checkpoint& checkpoint, TargetInfo info,
                                     const EngineOptions& options, const TorchChecks& checks) {
   return guarded("loading the model", [&] {

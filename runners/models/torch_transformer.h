@@ -25,6 +25,10 @@ struct TorchChecks {
 #endif
 };
 
+/// Why no GPU can be used ("no NVIDIA driver ... was found"), or "" when one can. Loads libtorch's
+/// GPU kernels.
+std::string torch_gpu_missing();
+
 /// Copies the weights out of `checkpoint`, widened to float32; it may be closed afterwards.
 ///
 /// `info` brings name, weight_dtype and sha256; the rest of it is filled in here.

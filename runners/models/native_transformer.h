@@ -1,0 +1,19 @@
+// The llama, qwen2 and qwen3 transformer on our own CPU kernels, over weights as they are stored.
+#pragma once
+
+#include "runners/checkpoint/checkpoint.h"
+#include "runners/models/engine.h"
+
+namespace asdbench {
+
+/// Packs the weights of `checkpoint` for this CPU; it may be closed afterwards.
+///
+/// Weights keep their stored type (K-quants become float16); activations, accumulation, cache and
+/// logits are float32. The bits of a row depend on its own request alone: not on the rows, requests
+/// or threads beside it. `info` brings name, weight_dtype and sha256; the rest of it is filled in
+/// here. Errors:  DeviceError when memory is short; std::invalid_argument of the kernels never
+/// reaches the caller. Source:  specs/targets.md, sections 4 and 10.
+LoadedTarget make_native_transformer(const Checkpoint& checkpoint, TargetInfo info,
+                                     const EngineOptions& options);
+
+}  // namespace asdbench
