@@ -132,14 +132,14 @@ void q45_k(const Byte* block, const Byte* fifth, const Byte* q, float* y) {
   const float d = half_at(block);
   const float e = half_at(block + 2);
   const Byte* s = block + 4;
-  for (int t = 0; t < 8; ++t) {
+  for (int t = 0; t < 8; ++t, y += 32) {
     const float scale = d * static_cast<float>(scale_k(s, t));
     const float minimum = e * static_cast<float>(minimum_k(s, t));
-    const Byte* group = q + 32 * (t / 2);
+    const Byte* group = q + std::ptrdiff_t{32} * (t / 2);
     for (int l = 0; l < 32; ++l) {
       int value = t % 2 == 0 ? low(group[l]) : high(group[l]);
       if (fifth != nullptr) value |= ((fifth[l] >> t) & 1) << 4;
-      y[32 * t + l] = scale * static_cast<float>(value) - minimum;
+      y[l] = scale * static_cast<float>(value) - minimum;
     }
   }
 }
@@ -150,9 +150,9 @@ void q5_k(const Byte* block, float* y) { q45_k(block, block + 16, block + 48, y)
 void q6_k(const Byte* block, float* y) {
   const float d = half_at(block + 208);
   for (int half = 0; half < 2; ++half) {
-    const Byte* ql = block + 64 * half;
-    const Byte* qh = block + 128 + 32 * half;
-    const Byte* sc = block + 192 + 8 * half;
+    const Byte* ql = block + std::ptrdiff_t{64} * half;
+    const Byte* qh = block + 128 + std::ptrdiff_t{32} * half;
+    const Byte* sc = block + 192 + std::ptrdiff_t{8} * half;
     for (int l = 0; l < 32; ++l) {
       for (int quarter = 0; quarter < 4; ++quarter) {
         const Byte packed = ql[l + 32 * (quarter % 2)];

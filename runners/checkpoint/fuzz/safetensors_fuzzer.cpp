@@ -11,12 +11,10 @@
 
 namespace {
 
-using namespace asdbench;
-
 void read_container(std::span<const std::byte> bytes) {
-  const SafetensorsFile file = SafetensorsFile::parse(bytes, "fuzz");
-  for (const SafetensorsEntry& entry : file.entries()) {
-    const Tensor tensor = file.weights(entry);
+  const auto file = asdbench::SafetensorsFile::parse(bytes, "fuzz");
+  for (const asdbench::SafetensorsEntry& entry : file.entries()) {
+    const asdbench::Tensor tensor = file.weights(entry);
     std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
     dequantise(tensor, values);
   }
@@ -27,13 +25,14 @@ void read_container(std::span<const std::byte> bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     if (size > 0 && data[0] == '{') {
-      read_hf_config(parse_json({reinterpret_cast<const char*>(data), size}), "fuzz");
+      const std::string_view text(reinterpret_cast<const char*>(data), size);
+      asdbench::read_hf_config(asdbench::parse_json(text), "fuzz");
     } else {
       read_container(std::as_bytes(std::span(data, size)));
     }
-  } catch (const ModelError&) {
+  } catch (const asdbench::ModelError&) {
     // What foreign bytes may cause here, and below for text that is no JSON.
-  } catch (const DataError&) {
+  } catch (const asdbench::DataError&) {
   }
   return 0;
 }

@@ -9,7 +9,12 @@
 namespace asdbench {
 namespace {
 
-using namespace testing;
+using testing::allowed;
+using testing::data_dir;
+using testing::outcome_of;
+using testing::read_file;
+using testing::TemporaryFolder;
+using testing::write_file;
 namespace fs = std::filesystem;
 
 const char* const kModels[] = {"llama_bias_f32",    "llama_l3rope_bf16", "llama_l3rope_f32",

@@ -8,7 +8,12 @@
 namespace asdbench {
 namespace {
 
-using namespace testing;
+using testing::allowed;
+using testing::data_dir;
+using testing::ExactBytes;
+using testing::outcome_of;
+using testing::read_file;
+using testing::TemporaryFolder;
 
 // The container alone: open, list metadata, read every tensor.
 void read_everything(const GgufFile& file) {

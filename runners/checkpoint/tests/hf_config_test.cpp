@@ -6,7 +6,7 @@
 namespace asdbench {
 namespace {
 
-using namespace testing;
+using testing::outcome_of;
 
 Json base(const char* family = "llama") {
   return {{"model_type", family},          {"vocab_size", 32},       {"hidden_size", 16},

@@ -6,7 +6,10 @@
 namespace asdbench {
 namespace {
 
-using namespace testing;
+using testing::data_dir;
+using testing::ExactBytes;
+using testing::outcome_of;
+using testing::read_file;
 
 std::string with_header(const std::string& header, const std::string& data) {
   const std::uint64_t length = header.size();
@@ -60,6 +63,7 @@ TEST(Safetensors, RefusesHeadersThatAreNoDescription) {
 // Any single damaged byte gives entries inside the file or a clean error.
 TEST(Safetensors, SurvivesEveryDamagedByte) {
   const std::string content = read_file(data_dir() / "bad" / "good" / "model.safetensors");
+  ASSERT_GT(content.size(), 1200U);
   std::size_t refused = 0;
   for (std::size_t at = 0; at < 1200; ++at) {  // length and header
     for (const int flip : {0x01, 0x10, 0x80}) {

@@ -7,7 +7,9 @@
 namespace asdbench {
 namespace {
 
-using namespace testing;
+using testing::data_dir;
+using testing::read_file;
+using testing::read_floats;
 
 std::vector<float> values_of(const Tensor& tensor) {
   std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
