@@ -75,8 +75,8 @@ struct Model {
 };
 
 const Model& model() {
-  static const Model model;
-  return model;
+  static const Model kModel;
+  return kModel;
 }
 
 /// The machine's read rate, bytes per second, with the pool's threads over a buffer that no cache
@@ -88,12 +88,12 @@ double read_rate(Pool& pool) {
   constexpr std::int64_t kParts = 16;
   constexpr std::int64_t kWords = kBytes / 8 / kSegments / kParts;
   // The same kind of memory as the weights, written so that it is there.
-  static const std::shared_ptr<std::byte> buffer = [] {
+  static const std::shared_ptr<std::byte> kBuffer = [] {
     std::shared_ptr<std::byte> bytes = allocate_pages(kBytes);
     std::fill_n(bytes.get(), kBytes, std::byte{0x5a});
     return bytes;
   }();
-  const auto* words = reinterpret_cast<const std::uint64_t*>(buffer.get());
+  const auto* words = reinterpret_cast<const std::uint64_t*>(kBuffer.get());
   double fastest = std::numeric_limits<double>::infinity();
   for (int segment = 0; segment < kSegments; ++segment) {
     const auto start = Clock::now();

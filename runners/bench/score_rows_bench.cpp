@@ -26,7 +26,7 @@ struct Free {
 
 /// kBytes of logits without ties to speak of; made once, read by every benchmark.
 const float* logits() {
-  static const std::unique_ptr<float, Free> buffer = [] {
+  static const std::unique_ptr<float, Free> kBuffer = [] {
     auto* values = static_cast<float*>(std::aligned_alloc(kAlignment, kBytes));
     if (values == nullptr) throw std::bad_alloc();
     std::uint32_t state = 7;
@@ -36,7 +36,7 @@ const float* logits() {
     }
     return std::unique_ptr<float, Free>(values);
   }();
-  return buffer.get();
+  return kBuffer.get();
 }
 
 void plain_read(benchmark::State& state) {

@@ -126,8 +126,8 @@ void attention(Pool& pool, std::span<const AttentionBlock> blocks, std::int64_t 
     const CacheShape& shape = block->cache.shape;
     const std::int64_t start = chunk * kChunk;
     ChunkTask work{};
-    work.head_size = static_cast<int>(head_size);
-    work.value_stride = static_cast<int>(value_stride(head_size));
+    work.head_size = head_size;
+    work.value_stride = value_stride(head_size);
     work.scale = scale;
     work.result_stride = chunks * floats;
     for (std::int64_t row = 0; row < block->rows; ++row) {
@@ -136,7 +136,7 @@ void attention(Pool& pool, std::span<const AttentionBlock> blocks, std::int64_t 
       work.keys =
           block->cache.keys + (head * round_up(shape.capacity, kKeyPanel) + start) * head_size;
       work.values = block->cache.values + (head * shape.capacity + start) * work.value_stride;
-      work.positions = static_cast<int>(positions);
+      work.positions = positions;
       for (std::int64_t query = 0; query < group; query += kMaxQueries) {
         const std::int64_t query_head = head * group + query;
         work.count = static_cast<int>(std::min<std::int64_t>(kMaxQueries, group - query));

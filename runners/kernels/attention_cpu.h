@@ -7,19 +7,19 @@
 
 namespace asdbench::kernels {
 
-inline constexpr int kKeyPanel = 16;   // positions whose keys lie together
-inline constexpr int kChunk = 128;     // positions that share a maximum
-inline constexpr int kMaxQueries = 4;  // served by one pass over keys and values
+inline constexpr std::int64_t kKeyPanel = 16;  // positions whose keys lie together
+inline constexpr std::int64_t kChunk = 128;    // positions that share a maximum
+inline constexpr int kMaxQueries = 4;          // served by one pass over keys and values
 
 /// Some query heads of one row against one chunk of one head of the cache.
 struct ChunkTask {
   const float* queries;  // [count, head_size]
   int count;             // 1 to kMaxQueries
-  int head_size;
-  const float* keys;    // panels [head_size, kKeyPanel] of the chunk's positions
-  const float* values;  // [positions, value_stride]
-  int value_stride;     // head_size rounded up to a multiple of kKeyPanel
-  int positions;        // 1 to kChunk
+  std::int64_t head_size;
+  const float* keys;          // panels [head_size, kKeyPanel] of the chunk's positions
+  const float* values;        // [positions, value_stride]
+  std::int64_t value_stride;  // head_size rounded up to a multiple of kKeyPanel
+  std::int64_t positions;     // 1 to kChunk
   float scale;
   /// Results of query i at i * result_stride: the chunk's largest score, the sum of exp(score -
   /// largest), and the values weighted with those, [value_stride].
@@ -29,7 +29,7 @@ struct ChunkTask {
 
 /// Scores of `count` queries for `panels` panels from position `begin`: [count, kChunk].
 template <class Simd, int count, int panels>
-inline __attribute__((always_inline)) void panel_scores(const ChunkTask& task, int begin,
+inline __attribute__((always_inline)) void panel_scores(const ChunkTask& task, std::int64_t begin,
                                                         float* scores) {
   using Float = typename Simd::Float;
   constexpr int kPanelVectors = kKeyPanel / Simd::kLanes;
@@ -41,7 +41,7 @@ inline __attribute__((always_inline)) void panel_scores(const ChunkTask& task, i
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) sums[query][v] = Simd::broadcast(0.0f);
   }
-  for (int d = 0; d < task.head_size; ++d) {
+  for (std::int64_t d = 0; d < task.head_size; ++d) {
     Float keys[kVectors];
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
@@ -71,7 +71,7 @@ template <class Simd, int count>
 void chunk_scores(const ChunkTask& task, float* scores) {
   // Enough independent sums to hide the latency of the multiply-add.
   constexpr int kPanels = Simd::kLanes == kKeyPanel ? 2 : 1;
-  int begin = 0;
+  std::int64_t begin = 0;
   for (; begin + (kPanels - 1) * kKeyPanel < task.positions; begin += kPanels * kKeyPanel) {
     panel_scores<Simd, count, kPanels>(task, begin, scores);
   }
@@ -80,14 +80,14 @@ void chunk_scores(const ChunkTask& task, float* scores) {
 
 /// Turns the scores of one query into weights; result[0] and [1] as in ChunkTask.
 template <class Simd>
-void chunk_softmax(float* scores, int positions, float* result) {
+void chunk_softmax(float* scores, std::int64_t positions, float* result) {
   using Float = typename Simd::Float;
-  const int padded = (positions + kKeyPanel - 1) / kKeyPanel * kKeyPanel;
+  const std::int64_t padded = (positions + kKeyPanel - 1) / kKeyPanel * kKeyPanel;
   // Scores past the end come from memory that nothing was stored in.
-  for (int i = positions; i < padded; ++i) scores[i] = scores[0];
+  for (std::int64_t i = positions; i < padded; ++i) scores[i] = scores[0];
   Float largest = Simd::load(scores);
   bool nan = false;
-  for (int i = 0; i < padded; i += Simd::kLanes) {
+  for (std::int64_t i = 0; i < padded; i += Simd::kLanes) {
     const Float score = Simd::load(scores + i);
     nan |= Simd::any_lane(Simd::is_nan(score));
     largest = Simd::max(largest, score);
@@ -95,12 +95,12 @@ void chunk_softmax(float* scores, int positions, float* result) {
   // max drops a NaN; the row must not hide it.
   const float top = nan ? __builtin_nanf("") : Simd::largest_lane(largest);
   const Float tops = Simd::broadcast(top);
-  for (int i = 0; i < padded; i += Simd::kLanes) {
+  for (std::int64_t i = 0; i < padded; i += Simd::kLanes) {
     Simd::store(scores + i, exponential<Simd>(Simd::subtract(Simd::load(scores + i), tops)));
   }
-  for (int i = positions; i < padded; ++i) scores[i] = 0.0f;
+  for (std::int64_t i = positions; i < padded; ++i) scores[i] = 0.0f;
   Float total = Simd::broadcast(0.0f);
-  for (int i = 0; i < padded; i += Simd::kLanes) {
+  for (std::int64_t i = 0; i < padded; i += Simd::kLanes) {
     total = Simd::add(total, Simd::load(scores + i));
   }
   result[0] = top;
@@ -109,7 +109,7 @@ void chunk_softmax(float* scores, int positions, float* result) {
 
 /// Weighted sums of `vectors` vectors of the values from dimension `slice` on.
 template <class Simd, int count, int vectors>
-inline __attribute__((always_inline)) void slice_values(const ChunkTask& task, int slice,
+inline __attribute__((always_inline)) void slice_values(const ChunkTask& task, std::int64_t slice,
                                                         const float* weights) {
   using Float = typename Simd::Float;
   Float sums[count][vectors];
@@ -119,7 +119,7 @@ inline __attribute__((always_inline)) void slice_values(const ChunkTask& task, i
     for (int v = 0; v < vectors; ++v) sums[query][v] = Simd::broadcast(0.0f);
   }
   const float* values = task.values + slice;
-  for (int i = 0; i < task.positions; ++i, values += task.value_stride) {
+  for (std::int64_t i = 0; i < task.positions; ++i, values += task.value_stride) {
     Float row[vectors];
 #pragma GCC unroll 16
     for (int v = 0; v < vectors; ++v) row[v] = Simd::load_once(values + v * Simd::kLanes);
@@ -147,7 +147,7 @@ template <class Simd, int count>
 void chunk_values(const ChunkTask& task, const float* weights) {
   constexpr int kNarrow = kKeyPanel / Simd::kLanes;
   constexpr int kWide = Simd::kLanes == kKeyPanel ? 4 : kNarrow;
-  int slice = 0;
+  std::int64_t slice = 0;
   for (; slice + kWide * Simd::kLanes <= task.value_stride; slice += kWide * Simd::kLanes) {
     slice_values<Simd, count, kWide>(task, slice, weights);
   }
@@ -202,7 +202,7 @@ void join_chunks_cpu(float* results, int chunks, std::int64_t result_stride, int
     results[chunk * result_stride] = lanes[0];
     total = Simd::fma(factor(chunk), Simd::broadcast(results[chunk * result_stride + 1]), total);
   }
-  for (int d = 0; d < head_size; d += Simd::kLanes) {
+  for (std::int64_t d = 0; d < head_size; d += Simd::kLanes) {
     Float sum = Simd::broadcast(0.0f);
     for (int chunk = 0; chunk < chunks; ++chunk) {
       sum = Simd::fma(factor(chunk), Simd::load(results + chunk * result_stride + 2 + d), sum);

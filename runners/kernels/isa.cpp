@@ -53,18 +53,18 @@ bool supported(Isa isa) {
 #if defined(__x86_64__)
   // Asked once: under a hypervisor each CPUID instruction costs microseconds. The builtin also asks
   // the operating system whether it saves the wide registers.
-  static const bool avx2 =
+  static const bool kHasAvx2 =
       __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-  static const bool avx512 =
-      avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+  static const bool kHasAvx512 =
+      kHasAvx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   switch (isa) {
     case Isa::kPlain:
       return true;
     case Isa::kAvx2:
-      return avx2;
+      return kHasAvx2;
     case Isa::kAvx512:
-      return avx512;
+      return kHasAvx512;
   }
   return false;
 #else
@@ -96,8 +96,8 @@ Isa choose_isa(const char* wanted) {
 }
 
 Isa active_isa() {
-  static const Isa isa = choose_isa(std::getenv("ASDBENCH_ISA"));
-  return isa;
+  static const Isa kIsa = choose_isa(std::getenv("ASDBENCH_ISA"));
+  return kIsa;
 }
 
 }  // namespace asdbench::kernels

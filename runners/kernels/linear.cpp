@@ -81,7 +81,8 @@ PackedMatrix::PackedMatrix(WeightFormat format, std::int64_t outputs, std::int64
       inputs_(inputs),
       panel_outputs_(cpu_kernels(isa).panel_outputs) {
   // At most 2^31 / 32 blocks of 4 * 32 * 64 bytes: no overflow.
-  panel_bytes_ = (inputs + kBlock - 1) / kBlock * panel_layout(format, panel_outputs_).bytes;
+  panel_bytes_ =
+      (inputs + kBlock - 1) / kBlock * panel_layout(format, static_cast<int>(panel_outputs_)).bytes;
   const std::int64_t count = panels();
   if (panel_bytes_ > std::numeric_limits<std::int64_t>::max() / count) throw std::bad_alloc();
   data_ = allocate_pages(static_cast<std::size_t>(count * panel_bytes_));
@@ -128,7 +129,7 @@ PackedMatrix PackedMatrix::from_rows(WeightFormat format, std::int64_t outputs, 
 }
 
 void PackedMatrix::pack_row(std::int64_t output, const std::byte* source) {
-  const PanelLayout layout = panel_layout(format_, panel_outputs_);
+  const PanelLayout layout = panel_layout(format_, static_cast<int>(panel_outputs_));
   const std::int64_t place = output % panel_outputs_;
   std::byte* block = data_.get() + output / panel_outputs_ * panel_bytes_;
   const int width = block_inputs(format_) == 1 ? block_bytes(format_) : 0;  // of a plain value
@@ -176,7 +177,7 @@ void PackedMatrix::unpack_row(std::int64_t output, std::span<float> values) cons
         "row " + std::to_string(output) + " into " + std::to_string(values.size()) + " values",
         format_, outputs_, inputs_);
   }
-  const PanelLayout layout = panel_layout(format_, panel_outputs_);
+  const PanelLayout layout = panel_layout(format_, static_cast<int>(panel_outputs_));
   const std::int64_t place = output % panel_outputs_;
   const std::byte* block = panel(output / panel_outputs_);
   for (std::int64_t input = 0; input < inputs_; ++input) {

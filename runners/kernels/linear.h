@@ -52,7 +52,7 @@ class PackedMatrix {
   std::int64_t panels() const {
     return panel_outputs_ == 0 ? 0 : (outputs_ + panel_outputs_ - 1) / panel_outputs_;
   }
-  int panel_outputs() const { return panel_outputs_; }
+  std::int64_t panel_outputs() const { return panel_outputs_; }
   std::int64_t panel_bytes() const { return panel_bytes_; }
   const std::byte* panel(std::int64_t index) const { return data_.get() + index * panel_bytes_; }
 
@@ -64,7 +64,7 @@ class PackedMatrix {
   Isa isa_ = Isa::kPlain;
   std::int64_t outputs_ = 0;
   std::int64_t inputs_ = 0;
-  int panel_outputs_ = 0;
+  std::int64_t panel_outputs_ = 0;
   std::int64_t panel_bytes_ = 0;
   std::shared_ptr<std::byte> data_;  // shares a slab with its neighbours (slab.h)
 };

@@ -22,8 +22,8 @@ inline __attribute__((always_inline)) void decode_block(const std::byte* block, 
   using Float = typename Simd::Float;
   using Int = typename Simd::Int;
   constexpr int kVectors = Simd::kPanelVectors;
-  constexpr int kLanes = Simd::kLanes;
-  constexpr int kPanel = kVectors * kLanes;
+  constexpr std::int64_t kLanes = Simd::kLanes;
+  constexpr std::int64_t kPanel = kVectors * kLanes;
   constexpr PanelLayout kLayout = panel_layout(format, kPanel);
   Float weights[kVectors];
   if constexpr (format == WeightFormat::kF32) {
@@ -105,8 +105,8 @@ void panel_direct(const std::byte* panel, std::int64_t inputs, const float* x,
                   std::int64_t x_stride, float* sums) {
   using Float = typename Simd::Float;
   constexpr int kVectors = Simd::kPanelVectors;
-  constexpr int kLanes = Simd::kLanes;
-  constexpr int kPanel = kVectors * kLanes;
+  constexpr std::int64_t kLanes = Simd::kLanes;
+  constexpr std::int64_t kPanel = kVectors * kLanes;
   constexpr PanelLayout kLayout = panel_layout(format, kPanel);
   Float chains[row_count][kVectors];
 #pragma GCC unroll 8
@@ -150,8 +150,8 @@ template <class Simd, int row_count>
 void tile(const float* weights, int count, const float* x, std::int64_t x_stride, float* sums) {
   using Float = typename Simd::Float;
   constexpr int kVectors = Simd::kPanelVectors;
-  constexpr int kLanes = Simd::kLanes;
-  constexpr int kPanel = kVectors * kLanes;
+  constexpr std::int64_t kLanes = Simd::kLanes;
+  constexpr std::int64_t kPanel = kVectors * kLanes;
   Float chains[row_count][kVectors];
 #pragma GCC unroll 8
   for (int row = 0; row < row_count; ++row) {
@@ -203,11 +203,11 @@ void panel_tiled(const std::byte* panel, std::int64_t inputs, const float* x, st
                  int rows, float* sums) {
   using Float = typename Simd::Float;
   constexpr int kVectors = Simd::kPanelVectors;
-  constexpr int kLanes = Simd::kLanes;
-  constexpr int kPanel = kVectors * kLanes;
+  constexpr std::int64_t kLanes = Simd::kLanes;
+  constexpr std::int64_t kPanel = kVectors * kLanes;
   constexpr PanelLayout kLayout = panel_layout(format, kPanel);
   // 24 KiB of dequantised weights: beside a few rows of x they fit a first-level cache of 32 KiB.
-  constexpr int kStretch = 6'144 / kPanel / kBlock * kBlock;
+  constexpr std::int64_t kStretch = 6'144 / kPanel / kBlock * kBlock;
   alignas(64) float weights[kStretch * kPanel];
   for (std::int64_t begin = 0; begin < inputs; begin += kStretch) {
     const int count = inputs - begin < kStretch ? static_cast<int>(inputs - begin) : kStretch;
