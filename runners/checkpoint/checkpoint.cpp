@@ -221,6 +221,7 @@ std::vector<std::pair<std::string, std::string>> describe_checkpoint(const Check
   std::map<std::string_view, std::int64_t> types;
   for (const auto& [name, tensor] : checkpoint.tensors()) ++types[name_of(tensor.type)];
   std::vector<std::string> histogram;
+  histogram.reserve(types.size());
   for (const auto& [type, count] : types) histogram.push_back(fmt::format("{} {}", count, type));
 
   std::string rope = fmt::format("base {}", config.rope_theta);

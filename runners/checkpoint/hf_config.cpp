@@ -187,6 +187,7 @@ std::optional<std::vector<TokenId>> read_end_ids(const Json& json, const std::st
   if (value == nullptr) return std::nullopt;
   if (!value->is_array()) return std::vector<TokenId>{read_id(*value, "eos_token_id", where)};
   std::vector<TokenId> ids;
+  ids.reserve(value->size());
   for (const Json& id : *value) ids.push_back(read_id(id, "eos_token_id", where));
   return ids;
 }

@@ -129,6 +129,7 @@ class Header {
   std::vector<std::int64_t> shape(const Json& json, const std::string& what) const {
     std::vector<std::int64_t> shape;
     if (!json.is_array()) fail(ModelFault::kBadHeader, fmt::format("{}: shape is no list", what));
+    shape.reserve(json.size());
     for (const Json& extent : json) {
       constexpr std::uint64_t kLargest = std::numeric_limits<std::int64_t>::max();
       if (!extent.is_number_unsigned() || extent.get<std::uint64_t>() > kLargest) {
@@ -205,6 +206,7 @@ SafetensorsFile SafetensorsFile::parse(std::span<const std::byte> bytes, const s
 
   SafetensorsFile file;
   file.name_ = name;
+  file.entries_.reserve(ranges.size());
   for (Range& range : ranges) {
     range.entry.bytes = data.subspan(range.begin, range.end - range.begin);
     file.entries_.push_back(std::move(range.entry));
