@@ -18,9 +18,9 @@
 #include "runners/kernels/pool.h"
 #include "runners/kernels/slab.h"
 
+namespace asdbench::kernels {
 namespace {
 
-using namespace asdbench::kernels;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kHidden = 576;
@@ -103,7 +103,7 @@ double read_rate(Pool& pool) {
     fastest = std::min(fastest, seconds_since(start));
     words += kParts * kWords;
   }
-  return static_cast<double>(kBytes / kSegments) / fastest;
+  return static_cast<double>(kBytes) / kSegments / fastest;
 }
 
 /// All linear layers of a step, in the model's order.
@@ -211,3 +211,4 @@ void pool_round(benchmark::State& state) {
 BENCHMARK(pool_round)->ArgName("threads")->Arg(1)->Arg(2)->UseRealTime();
 
 }  // namespace
+}  // namespace asdbench::kernels
