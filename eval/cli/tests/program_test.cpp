@@ -165,16 +165,23 @@ TEST_F(ProgramTest, KilledAnywhereAndResumedDumpsTheSame) {
 }
 
 TEST_F(ProgramTest, InterruptStopsCleanlyAndTheRunGoesOn) {
-  const std::vector<std::string> command = {"run",   config().string(),
-                                            "--db",  database(),
-                                            "--set", "matrix.task[0].gsm8k.max_tokens=3000"};
+  // 2 ms a step: some 1.5 s of work.
+  const std::vector<std::string> command = {
+      "run",     config().string(),
+      "--db",    database(),
+      "--limit", "4",
+      "--set",   "matrix.target[0]={planted: {step_us: 2000}}"};
   const pid_t child = start(command);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
   kill(child, SIGINT);
-  const Outcome outcome = wait(child);
-  EXPECT_EQ(outcome.code, 130) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("run the same command again"));
-  EXPECT_THAT(outcome.err, Not(HasSubstr("bug")));
+  const Outcome stopped = wait(child);
+  EXPECT_EQ(stopped.code, 130) << stopped.err;
+  EXPECT_THAT(stopped.err, HasSubstr("run the same command again"));
+  const Outcome resumed = run(command);
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.out, Not(HasSubstr("decoded 0 samples")));
+  const Outcome again = run(command);
+  EXPECT_THAT(again.out, HasSubstr("decoded 0 samples, reused 12"));
 }
 
 TEST_F(ProgramTest, TwoRunsOnOneDatabaseLoseAndDoubleNothing) {

@@ -59,15 +59,13 @@ TEST(Models, KnownNamesAreSorted) {
   EXPECT_THAT(known_models(), ElementsAre("planted", "smollm2-135m", "toy"));
 }
 
-#ifdef ASDBENCH_TORCH_ENGINE
-
 TEST(Models, AFileBringsTokenizerTemplateAndDigest) {
   const Params params = params_of({{"device", "cpu"}, {"threads", "1"}});
   const Model model = make_model(kTiny, params, {});
   params.refuse_unread();
   const TargetInfo info = model.target->info();
   EXPECT_EQ(info.name, "model");
-  EXPECT_EQ(info.engine, "torch");
+  EXPECT_EQ(info.engine, "native");
   EXPECT_EQ(info.weight_dtype, "F16");
   EXPECT_EQ(info.sha256.size(), 64U);
   ASSERT_NE(model.tokenizer, nullptr);
@@ -110,12 +108,21 @@ TEST(Models, WhatIsNotThereIsSaidWithTheRemedy) {
               HasSubstr("float32"));
 }
 
-#else
-
-TEST(Models, ABuildWithoutTorchSaysSo) {
-  EXPECT_THAT(message_of<ConfigError>(kTiny, params_of({})), HasSubstr("-DASDBENCH_WITH_TORCH=ON"));
+TEST(Models, AnEngineThatCannotServeIsRefused) {
+  EXPECT_THAT(message_of<ConfigError>(kTiny, params_of({{"engine", "native"}, {"device", "cuda"}})),
+              HasSubstr("engine native runs on the CPU"));
+#ifndef ASDBENCH_TORCH_ENGINE
+  EXPECT_THAT(message_of<ConfigError>(kTiny, params_of({{"engine", "torch"}})),
+              HasSubstr("-DASDBENCH_WITH_TORCH=ON"));
+#endif
 }
 
+#ifdef ASDBENCH_TORCH_ENGINE
+TEST(Models, TheTorchEngineIsThereWhenAskedFor) {
+  const Model model =
+      make_model(kTiny, params_of({{"engine", "torch"}, {"device", "cpu"}, {"threads", "1"}}), {});
+  EXPECT_EQ(model.target->info().engine, "torch");
+}
 #endif
 
 }  // namespace
