@@ -62,7 +62,7 @@ void check_type(const fs::path& folder, const Json& entry, ConformanceReport& re
   const MappedFile expected(folder / entry.at("expected").get<std::string>());
   std::string got = "no such tensor";
   for (const GgufTensor& each : file.tensors()) {
-    if (each.name != entry.at("tensor")) continue;
+    if (each.name != entry.at("tensor").get<std::string>()) continue;
     if (name_of(each.tensor.type) != entry.at("type").get<std::string>()) {
       got = fmt::format("type {}", name_of(each.tensor.type));
     } else if (each.tensor.shape != std::vector<std::int64_t>{entry.at("rows"), entry.at("cols")}) {
