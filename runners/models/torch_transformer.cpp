@@ -95,23 +95,25 @@ ChosenDevice choose_device(const std::string& wanted) {
 
 // ---- weights
 
+// Matrices lie as [in, out], transposed: on the CPU a block of 8 rows then costs 2.1 times one row,
+// and 2.9 times with the [out, in] of the checkpoint.
 struct Layer {
   at::Tensor input_norm;  // [H]
-  at::Tensor qkv;         // [(Nq + 2 Nk) D, H], rows of q, k, v
+  at::Tensor qkv;         // [H, (Nq + 2 Nk) D], columns of q, k, v
   at::Tensor qkv_bias;    // [(Nq + 2 Nk) D] or undefined
   at::Tensor qk_norm;  // [Nq + Nk, D] or undefined: q_norm for each q head, k_norm for each k head
-  at::Tensor output;   // [H, Nq D]
+  at::Tensor output;   // [Nq D, H]
   at::Tensor output_bias;  // [H] or undefined
   at::Tensor post_norm;    // [H]
-  at::Tensor gate_up;      // [2 F, H], rows of gate, up
-  at::Tensor down;         // [H, F]
+  at::Tensor gate_up;      // [H, 2 F], columns of gate, up
+  at::Tensor down;         // [F, H]
 };
 
 struct Weights {
   at::Tensor embedding;  // [V, H]
   std::vector<Layer> layers;
   at::Tensor final_norm;  // [H]
-  at::Tensor head;        // [V, H]; the embedding when tied
+  at::Tensor head;        // [H, V]
 };
 
 /// Matrices (or vectors) of a checkpoint below each other as one float32 tensor of `shape`, q and k
@@ -136,11 +138,16 @@ Weights read_weights(const Checkpoint& checkpoint, at::Device device) {
   const std::int64_t q_rows = config.heads * config.head_dim;
   const std::int64_t qkv_rows = q_rows + 2 * config.kv_heads * config.head_dim;
 
-  Weights weights;
   const auto get = [&](const std::vector<std::string>& names,
                        const std::vector<std::int64_t>& shape) {
     return read(checkpoint, device, names, shape);
   };
+  // A matrix [out, in], transposed.
+  const auto get_matrix = [&](const std::vector<std::string>& names, std::int64_t out,
+                              std::int64_t in) {
+    return get(names, {out, in}).t().contiguous();
+  };
+  Weights weights;
   weights.embedding = get({"model.embed_tokens.weight"}, {config.vocab, hidden});
   for (std::int64_t i = 0; i < config.layers; ++i) {
     const std::string prefix = fmt::format("model.layers.{}.", i);
@@ -148,9 +155,9 @@ Weights read_weights(const Checkpoint& checkpoint, at::Device device) {
     const std::string mlp = prefix + "mlp.";
     Layer layer;
     layer.input_norm = get({prefix + "input_layernorm.weight"}, {hidden});
-    layer.qkv =
-        get({attention + "q_proj.weight", attention + "k_proj.weight", attention + "v_proj.weight"},
-            {qkv_rows, hidden});
+    layer.qkv = get_matrix(
+        {attention + "q_proj.weight", attention + "k_proj.weight", attention + "v_proj.weight"},
+        qkv_rows, hidden);
     if (config.qkv_bias) {
       layer.qkv_bias =
           get({attention + "q_proj.bias", attention + "k_proj.bias", attention + "v_proj.bias"},
@@ -162,17 +169,17 @@ Weights read_weights(const Checkpoint& checkpoint, at::Device device) {
       layer.qk_norm =
           at::cat({q_norm.expand({config.heads, -1}), k_norm.expand({config.kv_heads, -1})});
     }
-    layer.output = get({attention + "o_proj.weight"}, {hidden, q_rows});
+    layer.output = get_matrix({attention + "o_proj.weight"}, hidden, q_rows);
     if (config.output_bias) layer.output_bias = get({attention + "o_proj.bias"}, {hidden});
     layer.post_norm = get({prefix + "post_attention_layernorm.weight"}, {hidden});
-    layer.gate_up =
-        get({mlp + "gate_proj.weight", mlp + "up_proj.weight"}, {2 * config.intermediate, hidden});
-    layer.down = get({mlp + "down_proj.weight"}, {hidden, config.intermediate});
+    layer.gate_up = get_matrix({mlp + "gate_proj.weight", mlp + "up_proj.weight"},
+                               2 * config.intermediate, hidden);
+    layer.down = get_matrix({mlp + "down_proj.weight"}, hidden, config.intermediate);
     weights.layers.push_back(std::move(layer));
   }
   weights.final_norm = get({"model.norm.weight"}, {hidden});
-  weights.head =
-      config.tied_head ? weights.embedding : get({"lm_head.weight"}, {config.vocab, hidden});
+  weights.head = config.tied_head ? weights.embedding.t().contiguous()
+                                  : get_matrix({"lm_head.weight"}, config.vocab, hidden);
   return weights;
 }
 
@@ -389,9 +396,9 @@ class TorchTransformer final : public Target {
   static void linear_into(at::Tensor& out, const at::Tensor& x, const at::Tensor& weight,
                           const at::Tensor& bias) {
     if (bias.defined()) {
-      at::addmm_out(out, bias, x, weight.t());
+      at::addmm_out(out, bias, x, weight);
     } else {
-      at::mm_out(out, x, weight.t());
+      at::mm_out(out, x, weight);
     }
   }
 
@@ -420,10 +427,10 @@ class TorchTransformer final : public Target {
       const at::Tensor swapped = at::roll(qk, config_.head_dim / 2, -1).mul_(signed_sin);
       qk.mul_(cos).add_(swapped);
       for (const Segment& segment : segments_) attend(i, segment, heads, attention);
-      x.addmm_(attention, layer.output.t());
+      x.addmm_(attention, layer.output);
       if (layer.output_bias.defined()) x.add_(layer.output_bias);
-      at::mm_out(gate_up, rms(x, layer.post_norm), layer.gate_up.t());
-      x.addmm_(at::silu(gate).mul_(up), layer.down.t());
+      at::mm_out(gate_up, rms(x, layer.post_norm), layer.gate_up);
+      x.addmm_(at::silu(gate).mul_(up), layer.down);
       tap(i + 1, x);
     }
     return x;
@@ -475,7 +482,7 @@ class TorchTransformer final : public Target {
     at::Tensor logits = logits_.narrow(0, 0, rows);
     const at::Tensor normed = rms(x, weights_.final_norm);
     tap(config_.layers + 1, normed);
-    at::mm_out(logits, normed, weights_.head.t());
+    at::mm_out(logits, normed, weights_.head);
     if (device_.is_cpu() && checks_.scoring == TorchScoring::kKernelOnCpu) {
       kernels::score_rows(logits.const_data_ptr<float>(), draft_.data(), rows, config_.vocab,
                           kernels::MaskedVocab::kNo,
