@@ -1,0 +1,84 @@
+// The embedded model through the whole program: goldens, zero controls equal to strict, strict
+// equal to plain.
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "eval/cli/tests/program_internal.h"
+#include "eval/core/json.h"
+
+namespace asdbench {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using testing::Outcome;
+using testing::ProgramTest;
+using testing::write_file;
+
+// The embedded model; scripts/test fetches it, and its absence is a failure.
+class RealModelTest : public ProgramTest {
+ protected:
+  /// Token lists of every output of a run over our samples, by sample.
+  std::map<std::string, std::vector<Json>> tokens_of(const std::string& target, int limit,
+                                                     int max_tokens) {
+    const fs::path path = folder_ / "real.yaml";
+    write_file(path,
+               fmt::format("run: {{name: real, seed: 7, phases: [quality]}}\n"
+                           "matrix:\n"
+                           "  task: [{{gsm8k: {{split: samples, limit: {}, max_tokens: {}}}}}]\n"
+                           "  target: [{}]\n"
+                           "  drafter: [none, {{ngram: {{K: 4}}}}]\n"
+                           "  verifier:\n"
+                           "    - strict\n"
+                           "    - asd: {{B: 0, g: 0.25, M: 2}}\n"
+                           "    - asd: {{B: 8, g: 0, M: 2}}\n"
+                           "    - asd: {{B: 8, g: 0.25, M: 0}}\n"
+                           "skip: [{{drafter: none, verifier: asd}}]\n",
+                           limit, max_tokens, target));
+    const Outcome outcome = run({"run", path.string(), "--db", database()});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    // Equal but for near ties, which are stored.
+    EXPECT_THAT(outcome.out, HasSubstr("check greedy_outputs_equal: pass"));
+    std::map<std::string, std::vector<Json>> tokens;
+    std::istringstream lines(dump(database()));
+    for (std::string line; std::getline(lines, line);) {
+      const Json output = parse_json(line);
+      // Plain decoding has another step shape; the others must be equal to the bit.
+      if (output.at("cell").at("drafter") != "none") {
+        tokens[output.at("sample")].push_back(output.at("tokens"));
+      }
+    }
+    return tokens;
+  }
+};
+
+TEST_F(RealModelTest, ZeroControlsEqualStrictToTheBitAndStrictEqualsPlain) {
+  const auto tokens = tokens_of("{path: smollm2-135m, device: cpu, engine: native}", 3, 48);
+  ASSERT_EQ(tokens.size(), 3U);
+  for (const auto& [sample, lists] : tokens) {
+    ASSERT_EQ(lists.size(), 4U) << sample;
+    for (const Json& list : lists) EXPECT_EQ(list, lists.front()) << sample;
+  }
+}
+
+#ifdef ASDBENCH_TORCH_ENGINE
+TEST_F(RealModelTest, ZeroControlsEqualStrictToTheBitOnTorchToo) {
+  const auto tokens = tokens_of("{path: smollm2-135m, device: cpu, engine: torch}", 1, 16);
+  ASSERT_EQ(tokens.size(), 1U);
+  for (const Json& list : tokens.begin()->second) EXPECT_EQ(list, tokens.begin()->second.front());
+}
+#endif
+
+TEST_F(RealModelTest, LogitsTokensAndTokenizerAreThoseOfTheReference) {
+  const std::string data = std::string(ASDBENCH_TEST_DATA) + "/smollm2";
+  const Outcome model = run({"conformance", "model", data});
+  EXPECT_EQ(model.code, 0) << model.out << model.err;
+  EXPECT_THAT(model.out, HasSubstr("42 passed, 0 failed"));
+  const Outcome tokenizer = run({"conformance", "tokenizer", data});
+  EXPECT_EQ(tokenizer.code, 0) << tokenizer.out << tokenizer.err;
+  EXPECT_THAT(tokenizer.out, HasSubstr("117 passed, 0 failed"));
+}
+
+}  // namespace
+}  // namespace asdbench
