@@ -16,6 +16,7 @@
 #include "runners/kernels/pool.h"
 #include "runners/kernels/score_rows.h"
 #include "runners/kernels/slab.h"
+#include "runners/models/slot_table.h"
 
 namespace asdbench {
 namespace {
@@ -178,19 +179,9 @@ std::vector<float> rotary_frequencies(const ModelConfig& config) {
 
 // ---- the target
 
-/// Rows [first, first + rows) of a step belong to one slot and stand at positions start, start + 1,
-/// ...
-struct Segment {
-  std::int32_t slot;
-  std::int64_t start;
-  std::int64_t first;
-  std::int64_t rows;
-};
-
-struct Slot {
-  std::int64_t length = 0;            // committed positions in the cache
-  std::int64_t before_pass = 0;       // length before the last forward
-  std::shared_ptr<std::byte> memory;  // the caches of all layers
+/// The caches of all layers of one slot.
+struct SlotCache {
+  std::shared_ptr<std::byte> memory;
   std::vector<kernels::LayerCache> layers;
 };
 
@@ -223,82 +214,36 @@ class NativeTransformer final : public Target {
   }
 
   StepView prefill(const Request& request) override {
-    const std::span<const TokenId> prompt = request.prompt();
-    Slot& slot = slot_of(request);
-    const auto length = static_cast<std::int64_t>(prompt.size());
-    ASDBENCH_CHECK(length >= 1 && length <= positions_, "the prompt fits what was reserved");
+    const auto length = static_cast<std::int64_t>(request.prompt().size());
     std::int64_t rows = 0;
     for (std::int64_t start = 0; start < length; start += kPrefillRows) {
       rows = std::min(kPrefillRows, length - start);
-      segments_.assign(1, {request.slot, start, 0, rows});
-      for (std::int64_t i = 0; i < rows; ++i) {
-        set_row(i, prompt[static_cast<std::size_t>(start + i)], start + i);
-      }
+      table_.plan_prompt(request, start, rows);
       run_layers(rows);
     }
-    slot.length = length;
-    slot.before_pass = length;
-    draft_.assign(1, kNoToken);
     return score(rows - 1, 1);
   }
 
   StepView forward(std::span<Request* const> live) override {
-    segments_.clear();
-    draft_.clear();
-    std::int64_t rows = 0;
-    for (const Request* request : live) {
-      Slot& slot = slot_of(*request);
-      const auto history = static_cast<std::int64_t>(request->history().size());
-      ASDBENCH_CHECK(slot.length == history - 1, fmt::format("slot {} caches {} of {} ids",
-                                                             request->slot, slot.length, history));
-      const auto count = static_cast<std::int64_t>(request->draft.size()) + 1;
-      ASDBENCH_CHECK(rows + count <= step_rows_ && slot.length + count <= positions_,
-                     fmt::format("{} rows at position {}, reserved: {} rows, {} positions",
-                                 rows + count, slot.length, step_rows_, positions_));
-      segments_.push_back({request->slot, slot.length, rows, count});
-      set_row(rows, request->pending(), slot.length);
-      for (std::int64_t i = 1; i < count; ++i) {
-        const TokenId draft = request->draft[static_cast<std::size_t>(i - 1)];
-        set_row(rows + i, draft, slot.length + i);
-        draft_.push_back(draft);
-      }
-      draft_.push_back(kNoToken);
-      slot.before_pass = slot.length;
-      slot.length += count;
-      rows += count;
-    }
+    const std::int64_t rows = table_.plan_step(live);
     run_layers(rows);
     return score(0, rows);
   }
 
   void keep(const Request& request, std::int32_t drafts) override {
-    Slot& slot = slot_of(request);
-    const std::int64_t kept = slot.before_pass + 1 + drafts;
-    ASDBENCH_CHECK(drafts >= 0 && kept <= slot.length,
-                   fmt::format("keeping {} of {} positions", kept, slot.length));
-    slot.length = kept;
-    slot.before_pass = kept;
+    table_.cut(request, table_.kept_length(request, drafts));
   }
 
-  void release(const Request& request) override {
-    Slot& slot = slot_of(request);
-    slot.length = 0;
-    slot.before_pass = 0;
-  }
+  void release(const Request& request) override { table_.cut(request, 0); }
 
  private:
-  Slot& slot_of(const Request& request) {
-    ASDBENCH_CHECK(request.slot >= 0 && static_cast<std::size_t>(request.slot) < slots_.size(),
-                   fmt::format("slot {} of {}", request.slot, slots_.size()));
-    return slots_[static_cast<std::size_t>(request.slot)];
-  }
-
   void allocate(const BatchLimits& limits) {
     const std::int64_t rows = std::int64_t{limits.requests} * (limits.drafts + 1);
-    if (limits.positions > positions_) slots_.clear();  // every cache is too short
+    if (limits.positions > positions_) caches_.clear();  // every cache is too short
     positions_ = std::max(positions_, limits.positions);
-    while (slots_.size() < static_cast<std::size_t>(limits.requests)) slots_.push_back(make_slot());
-    for (Slot& slot : slots_) slot.length = slot.before_pass = 0;
+    while (caches_.size() < static_cast<std::size_t>(limits.requests))
+      caches_.push_back(make_cache());
+    table_.reserve(caches_.size(), rows, positions_);
     if (rows <= step_rows_) return;
     step_rows_ = rows;
     const auto floats = [](std::vector<float>& buffer, std::int64_t count) {
@@ -314,8 +259,6 @@ class NativeTransformer final : public Target {
     floats(sine_, most * config_.head_dim / 2);
     floats(logits_, step_rows_ * config_.vocab);
     const auto rows_size = static_cast<std::size_t>(step_rows_);
-    draft_.reserve(rows_size);
-    segments_.reserve(static_cast<std::size_t>(limits.requests));
     blocks_.reserve(static_cast<std::size_t>(limits.requests));
     choice_.resize(rows_size);
     choice_logit_.resize(rows_size);
@@ -324,10 +267,10 @@ class NativeTransformer final : public Target {
     bad_.resize(rows_size);
   }
 
-  Slot make_slot() const {
+  SlotCache make_cache() const {
     const kernels::CacheShape shape{config_.kv_heads, config_.head_dim, positions_};
     const std::int64_t layer_floats = shape.key_floats() + shape.value_floats();
-    Slot slot;
+    SlotCache slot;
     slot.memory = kernels::allocate_pages(static_cast<std::size_t>(config_.layers * layer_floats) *
                                           sizeof(float));
     auto* at = reinterpret_cast<float*>(slot.memory.get());
@@ -342,18 +285,24 @@ class NativeTransformer final : public Target {
   std::int64_t key_width() const { return config_.kv_heads * config_.head_dim; }
   std::int64_t qkv_width() const { return query_width() + 2 * key_width(); }
 
-  /// Embeds one token into its row of the residual stream and computes the angles of its position.
-  void set_row(std::int64_t row, TokenId token, std::int64_t position) {
+  /// Embeds the planned tokens into the residual stream and computes the angles of their positions.
+  void embed() {
     const PackedMatrix& table = config_.tied_head ? weights_.head : weights_.embedding;
-    table.unpack_row(token,
-                     {x_.data() + row * config_.hidden, static_cast<std::size_t>(config_.hidden)});
     const std::int64_t half = config_.head_dim / 2;
-    kernels::rope_angles(position, frequencies_, cosine_.data() + row * half,
-                         sine_.data() + row * half);
+    for (const Segment& segment : table_.segments()) {
+      for (std::int64_t row = segment.first; row < segment.first + segment.rows; ++row) {
+        table.unpack_row(
+            table_.tokens()[static_cast<std::size_t>(row)],
+            {x_.data() + row * config_.hidden, static_cast<std::size_t>(config_.hidden)});
+        kernels::rope_angles(segment.start + row - segment.first, frequencies_,
+                             cosine_.data() + row * half, sine_.data() + row * half);
+      }
+    }
   }
 
-  /// Runs the rows that set_row wrote, as segments_ say, through all layers of the residual stream.
+  /// Runs the planned rows through all layers of the residual stream.
   void run_layers(std::int64_t rows) {
+    embed();
     tap(0, x_, rows);
     for (std::int64_t i = 0; i < config_.layers; ++i) {
       const Layer& layer = weights_.layers[static_cast<std::size_t>(i)];
@@ -388,9 +337,9 @@ class NativeTransformer final : public Target {
     const std::int64_t half = config_.head_dim / 2;
     blocks_.clear();
     std::int64_t positions = 0, rows = 0;
-    for (const Segment& segment : segments_) {
+    for (const Segment& segment : table_.segments()) {
       const kernels::LayerCache& cache =
-          slots_[static_cast<std::size_t>(segment.slot)].layers[static_cast<std::size_t>(index)];
+          caches_[static_cast<std::size_t>(segment.slot)].layers[static_cast<std::size_t>(index)];
       for (std::int64_t i = 0; i < segment.rows; ++i) {
         const std::int64_t row = segment.first + i;
         float* query = qkv_.data() + row * qkv_width();
@@ -438,8 +387,8 @@ class NativeTransformer final : public Target {
     }
   }
 
-  /// Logits and scores of rows [first, first + rows) of the residual stream, with the drafts of
-  /// draft_.
+  /// Logits and scores of rows [first, first + rows) of the residual stream, with the planned
+  /// drafts.
   StepView score(std::int64_t first, std::int64_t rows) {
     kernels::rms_norm({x_.data() + first * config_.hidden, config_.hidden}, rows, config_.hidden,
                       weights_.final_norm.data(), static_cast<float>(config_.rms_eps),
@@ -447,7 +396,7 @@ class NativeTransformer final : public Target {
     tap(config_.layers + 1, normed_, rows);
     const LinearOutput head{&weights_.head, {logits_.data(), config_.vocab}};
     kernels::linear(pool_, {normed_.data(), config_.hidden}, rows, {&head, 1});
-    kernels::score_rows(logits_.data(), draft_.data(), rows, config_.vocab,
+    kernels::score_rows(logits_.data(), table_.drafts().data(), rows, config_.vocab,
                         kernels::MaskedVocab::kNo,
                         {choice_.data(), choice_logit_.data(), runner_up_.data(),
                          draft_logit_.data(), bad_.data()});
@@ -470,11 +419,11 @@ class NativeTransformer final : public Target {
 
   std::int64_t positions_ = 0;  // per slot
   std::int64_t step_rows_ = 0;  // rows of one step
-  std::vector<Slot> slots_;
-  std::vector<Segment> segments_;
+  SlotTable table_;
+  std::vector<SlotCache> caches_;  // [slots]
   std::vector<kernels::AttentionBlock> blocks_;
   std::vector<float> x_, normed_, qkv_, mixed_, gated_, cosine_, sine_, logits_, workspace_;
-  std::vector<TokenId> draft_, choice_;
+  std::vector<TokenId> choice_;
   std::vector<float> choice_logit_, runner_up_, draft_logit_;
   std::vector<std::uint8_t> bad_;
 };

@@ -16,6 +16,7 @@
 
 #include "eval/core/error.h"
 #include "runners/kernels/score_rows.h"
+#include "runners/models/slot_table.h"
 
 namespace asdbench {
 namespace {
@@ -206,20 +207,6 @@ at::Tensor rotary_frequencies(const ModelConfig& config) {
 
 // ---- the target
 
-/// Rows [first, first + rows) of a step belong to one slot and stand at positions start, start + 1,
-/// ...
-struct Segment {
-  std::int32_t slot;
-  std::int64_t start;
-  std::int64_t first;
-  std::int64_t rows;
-};
-
-struct Slot {
-  std::int64_t length = 0;       // committed positions in the cache
-  std::int64_t before_pass = 0;  // length before the last forward
-};
-
 class TorchTransformer final : public Target {
  public:
   TorchTransformer(const Checkpoint& checkpoint, TargetInfo info, EngineOptions options,
@@ -239,76 +226,33 @@ class TorchTransformer final : public Target {
 
   StepView prefill(const Request& request) override {
     return guarded("prefill", [&] {
-      const std::span<const TokenId> prompt = request.prompt();
-      Slot& slot = slot_of(request);
-      const auto length = static_cast<std::int64_t>(prompt.size());
-      check_prompt(prompt);
-      cut(request.slot, slot, 0);
+      const auto length = static_cast<std::int64_t>(request.prompt().size());
+      check_prompt(request.prompt());
+      cut(request, 0);
       at::Tensor x;
       for (std::int64_t start = 0; start < length; start += kPrefillRows) {
         const std::int64_t rows = std::min(kPrefillRows, length - start);
-        segments_.assign(1, {request.slot, start, 0, rows});
-        for (std::int64_t i = 0; i < rows; ++i)
-          set_row(i, prompt[static_cast<std::size_t>(start + i)], start + i);
+        table_.plan_prompt(request, start, rows);
         x = run_layers(rows);
       }
-      slot = {.length = length, .before_pass = length};
-      draft_.assign(1, kNoToken);
       return score(x.narrow(0, x.size(0) - 1, 1));
     });
   }
 
   StepView forward(std::span<Request* const> live) override {
-    return guarded("forward", [&] {
-      segments_.clear();
-      draft_.clear();
-      std::int64_t rows = 0;
-      for (const Request* request : live) {
-        Slot& slot = slot_of(*request);
-        const auto history = static_cast<std::int64_t>(request->history().size());
-        ASDBENCH_CHECK(
-            slot.length == history - 1,
-            fmt::format("slot {} caches {} of {} ids", request->slot, slot.length, history));
-        const auto count = static_cast<std::int64_t>(request->draft.size()) + 1;
-        ASDBENCH_CHECK(rows + count <= step_rows_ && slot.length + count <= positions_,
-                       fmt::format("{} rows at position {}, reserved: {} rows, {} positions",
-                                   rows + count, slot.length, step_rows_, positions_));
-        segments_.push_back({request->slot, slot.length, rows, count});
-        set_row(rows, request->pending(), slot.length);
-        for (std::int64_t i = 1; i < count; ++i) {
-          const TokenId draft = request->draft[static_cast<std::size_t>(i - 1)];
-          set_row(rows + i, draft, slot.length + i);
-          draft_.push_back(draft);
-        }
-        draft_.push_back(kNoToken);
-        slot.before_pass = slot.length;
-        slot.length += count;
-        rows += count;
-      }
-      return score(run_layers(rows));
-    });
+    return guarded("forward", [&] { return score(run_layers(table_.plan_step(live))); });
   }
 
   void keep(const Request& request, std::int32_t drafts) override {
-    Slot& slot = slot_of(request);
-    const std::int64_t kept = slot.before_pass + 1 + drafts;
-    ASDBENCH_CHECK(drafts >= 0 && kept <= slot.length,
-                   fmt::format("keeping {} of {} positions", kept, slot.length));
-    guarded("cutting the cache", [&] { cut(request.slot, slot, kept); });
+    const std::int64_t kept = table_.kept_length(request, drafts);
+    guarded("cutting the cache", [&] { cut(request, kept); });
   }
 
   void release(const Request& request) override {
-    Slot& slot = slot_of(request);
-    guarded("releasing a slot", [&] { cut(request.slot, slot, 0); });
+    guarded("releasing a slot", [&] { cut(request, 0); });
   }
 
  private:
-  Slot& slot_of(const Request& request) {
-    ASDBENCH_CHECK(request.slot >= 0 && static_cast<std::size_t>(request.slot) < slots_.size(),
-                   fmt::format("slot {} of {}", request.slot, slots_.size()));
-    return slots_[static_cast<std::size_t>(request.slot)];
-  }
-
   void check_prompt(std::span<const TokenId> prompt) const {
     ASDBENCH_CHECK(!prompt.empty() && static_cast<std::int64_t>(prompt.size()) <= positions_,
                    fmt::format("a prompt of {} ids, reserved: {}", prompt.size(), positions_));
@@ -322,12 +266,12 @@ class TorchTransformer final : public Target {
   }
 
   /// Drops cache rows from `length` on.
-  void cut(std::int32_t index, Slot& slot, std::int64_t length) {
-    if (checks_.dead_rows == DeadRows::kFillWithNan && slot.length > length) {
-      cache_[index].narrow(3, length, slot.length - length).fill_(kNan);
+  void cut(const Request& request, std::int64_t length) {
+    const std::int64_t dead = table_.length(request) - length;
+    if (checks_.dead_rows == DeadRows::kFillWithNan && dead > 0) {
+      cache_[request.slot].narrow(3, length, dead).fill_(kNan);
     }
-    slot.length = length;
-    slot.before_pass = length;
+    table_.cut(request, length);
   }
 
   void allocate(const BatchLimits& limits, bool host_logits) {
@@ -337,15 +281,12 @@ class TorchTransformer final : public Target {
     }
     host_logits_wanted_ = host_logits;
     const std::int64_t rows = static_cast<std::int64_t>(limits.requests) * (limits.drafts + 1);
-    slots_.assign(std::max<std::size_t>(slots_.size(), static_cast<std::size_t>(limits.requests)),
-                  {});
     const bool fits = cache_.defined() && cache_.size(0) >= limits.requests &&
                       positions_ >= limits.positions && step_rows_ >= rows;
-    if (!fits) {
-      positions_ = std::max(positions_, limits.positions);
-      step_rows_ = std::max(step_rows_, rows);
-      allocate_buffers();
-    }
+    positions_ = std::max(positions_, limits.positions);
+    step_rows_ = std::max(step_rows_, rows);
+    table_.reserve(static_cast<std::size_t>(limits.requests), step_rows_, positions_);
+    if (!fits) allocate_buffers();
     if (checks_.dead_rows == DeadRows::kFillWithNan) cache_.fill_(kNan);
   }
 
@@ -354,7 +295,7 @@ class TorchTransformer final : public Target {
     const std::int64_t rows = std::max(step_rows_, kPrefillRows);
     const std::int64_t head_rows = config_.heads + 2 * config_.kv_heads;
     cache_ = at::Tensor();  // first, so that old and new never exist together
-    cache_ = at::empty({static_cast<std::int64_t>(slots_.size()), config_.layers, 2,
+    cache_ = at::empty({static_cast<std::int64_t>(table_.slots()), config_.layers, 2,
                         config_.kv_heads, positions_, config_.head_dim},
                        on_device);
     x_ = at::empty({rows, config_.hidden}, on_device);
@@ -371,7 +312,6 @@ class TorchTransformer final : public Target {
     cos_ = at::cat({at::cos(angles), at::cos(angles)}, 1).to(device_);
     signed_sin_ = at::cat({-at::sin(angles), at::sin(angles)}, 1).to(device_);
     vocab_ids_ = at::arange(config_.vocab, at::TensorOptions(at::kLong).device(device_));
-    draft_.reserve(static_cast<std::size_t>(step_rows_));
     choice_.resize(static_cast<std::size_t>(step_rows_));
     choice_logit_.resize(choice_.size());
     runner_up_.resize(choice_.size());
@@ -379,12 +319,19 @@ class TorchTransformer final : public Target {
     bad_.resize(choice_.size());
   }
 
-  void set_row(std::int64_t row, TokenId token, std::int64_t position) {
-    // A drafted id outside the vocabulary is the rule's to report; its row only must not be read
-    // from outside the table.
-    const bool known = token >= 0 && token < config_.vocab;
-    ids_.mutable_data_ptr<std::int64_t>()[row] = known ? token : 0;
-    places_.mutable_data_ptr<std::int64_t>()[row] = position;
+  /// Writes ids and positions of the planned rows.
+  void place_rows() {
+    for (const Segment& segment : table_.segments()) {
+      for (std::int64_t i = 0; i < segment.rows; ++i) {
+        const std::int64_t row = segment.first + i;
+        // A drafted id outside the vocabulary is the rule's to report; its row only must not be
+        // read from outside the table.
+        const TokenId token = table_.tokens()[static_cast<std::size_t>(row)];
+        const bool known = token >= 0 && token < config_.vocab;
+        ids_.mutable_data_ptr<std::int64_t>()[row] = known ? token : 0;
+        places_.mutable_data_ptr<std::int64_t>()[row] = segment.start + i;
+      }
+    }
   }
 
   /// Normalises in float32, rounds to the width of `x`, then multiplies: two roundings (4.2).
@@ -402,9 +349,10 @@ class TorchTransformer final : public Target {
     }
   }
 
-  /// Runs `rows` rows of ids_ and places_, as segments_ say, through all layers; returns the
+  /// Runs the `rows` planned rows through all layers; returns the
   /// residual stream [rows, H], valid until the next call.
   at::Tensor run_layers(std::int64_t rows) {
+    place_rows();
     const at::Tensor places = places_.narrow(0, 0, rows).to(device_);
     at::Tensor x = x_.narrow(0, 0, rows);
     at::index_select_out(x, weights_.embedding, 0, ids_.narrow(0, 0, rows).to(device_));
@@ -426,7 +374,7 @@ class TorchTransformer final : public Target {
       // u' = u cos + rot(u) sin with rot(u) = [-u2 | u1]: the sign is in the table (4.3).
       const at::Tensor swapped = at::roll(qk, config_.head_dim / 2, -1).mul_(signed_sin);
       qk.mul_(cos).add_(swapped);
-      for (const Segment& segment : segments_) attend(i, segment, heads, attention);
+      for (const Segment& segment : table_.segments()) attend(i, segment, heads, attention);
       x.addmm_(attention, layer.output);
       if (layer.output_bias.defined()) x.add_(layer.output_bias);
       at::mm_out(gate_up, rms(x, layer.post_norm), layer.gate_up);
@@ -476,7 +424,7 @@ class TorchTransformer final : public Target {
     options_.tap(index, {host.const_data_ptr<float>(), static_cast<std::size_t>(host.numel())});
   }
 
-  /// Logits and scores of residual rows x [rows, H] with the drafts of draft_.
+  /// Logits and scores of residual rows x [rows, H] with the planned drafts.
   StepView score(const at::Tensor& x) {
     const std::int64_t rows = x.size(0);
     at::Tensor logits = logits_.narrow(0, 0, rows);
@@ -484,8 +432,8 @@ class TorchTransformer final : public Target {
     tap(config_.layers + 1, normed);
     at::mm_out(logits, normed, weights_.head);
     if (device_.is_cpu() && checks_.scoring == TorchScoring::kKernelOnCpu) {
-      kernels::score_rows(logits.const_data_ptr<float>(), draft_.data(), rows, config_.vocab,
-                          kernels::MaskedVocab::kNo,
+      kernels::score_rows(logits.const_data_ptr<float>(), table_.drafts().data(), rows,
+                          config_.vocab, kernels::MaskedVocab::kNo,
                           {choice_.data(), choice_logit_.data(), runner_up_.data(),
                            draft_logit_.data(), bad_.data()});
     } else {
@@ -511,7 +459,7 @@ class TorchTransformer final : public Target {
     const auto is_outside = [&](TokenId id) { return id < kNoToken || id >= config_.vocab; };
     const at::Tensor drafts = at::zeros({rows}, at::kLong);
     for (std::int64_t i = 0; i < rows; ++i) {
-      const TokenId id = draft_[static_cast<std::size_t>(i)];
+      const TokenId id = table_.drafts()[static_cast<std::size_t>(i)];
       if (id >= 0 && !is_outside(id)) drafts.mutable_data_ptr<std::int64_t>()[i] = id;
     }
     const at::Tensor best = logits.amax(-1);  // [rows]; carries NaN through
@@ -532,13 +480,13 @@ class TorchTransformer final : public Target {
     for (std::int64_t i = 0; i < rows; ++i) {
       const auto at = static_cast<std::size_t>(i);
       const bool bad_logits = values[3 * rows + i] == 0;
-      const bool bad_draft = is_outside(draft_[at]);
+      const bool bad_draft = is_outside(table_.drafts()[at]);
       bad_[at] = static_cast<std::uint8_t>((bad_logits ? kernels::kBadLogits : 0) |
                                            (bad_draft ? kernels::kBadDraft : 0));
       choice_[at] = bad_logits ? kNoToken : static_cast<TokenId>(values[i]);
       choice_logit_[at] = bad_logits ? kNoLogit : static_cast<float>(values[rows + i]);
       runner_up_[at] = bad_logits ? kNoLogit : static_cast<float>(values[4 * rows + i]);
-      draft_logit_[at] = bad_[at] != 0 || draft_[at] == kNoToken
+      draft_logit_[at] = bad_[at] != 0 || table_.drafts()[at] == kNoToken
                              ? kNoLogit
                              : static_cast<float>(values[2 * rows + i]);
     }
@@ -558,7 +506,7 @@ class TorchTransformer final : public Target {
   std::int64_t positions_ = 0;  // P
   std::int64_t step_rows_ = 0;  // rows that one forward may score
   bool host_logits_wanted_ = false;
-  std::vector<Slot> slots_;      // [S]
+  SlotTable table_;
   at::Tensor cache_;             // [S, L, 2, Nk, P, D], keys then values
   at::Tensor x_;                 // [R, H]
   at::Tensor qkv_;               // [R, (Nq + 2 Nk) D]
@@ -572,8 +520,6 @@ class TorchTransformer final : public Target {
   at::Tensor host_logits_;       // [rows, V] of the last step, when wanted
 
   // Of the step in progress.
-  std::vector<Segment> segments_;
-  std::vector<TokenId> draft_;  // [scored rows]
   std::vector<TokenId> choice_;
   std::vector<float> choice_logit_, runner_up_, draft_logit_;
   std::vector<std::uint8_t> bad_;
