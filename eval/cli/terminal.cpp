@@ -104,7 +104,8 @@ Paths default_paths() {
               .samples = ""};
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  const auto installed = program.parent_path().parent_path() / "share" / "asdbench" / "tasks" / "samples";
+  const auto installed =
+      program.parent_path().parent_path() / "share" / "asdbench" / "tasks" / "samples";
   paths.samples = !error && std::filesystem::is_directory(installed, error)
                       ? installed
                       : std::filesystem::path(ASDBENCH_SAMPLES_DIR);
