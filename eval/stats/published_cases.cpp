@@ -290,7 +290,7 @@ struct Open {
 }  // namespace
 
 const std::map<std::string, CaseFunction, std::less<>>& case_functions() {
-  static const std::map<std::string, CaseFunction, std::less<>> table = {
+  static const std::map<std::string, CaseFunction, std::less<>> kTable = {
       {"speed", speed},
       {"bcb", bracketed},
       {"abba", abba},
@@ -315,7 +315,7 @@ const std::map<std::string, CaseFunction, std::less<>>& case_functions() {
       {"prompt_hash", identity},
       {"canonical_json", canonical},
   };
-  return table;
+  return kTable;
 }
 
 std::vector<std::string> case_differences(const Json& expected, const Json& found,

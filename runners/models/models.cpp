@@ -31,9 +31,9 @@ std::string why_no_gpu() {
 
 /// Models that have a name: where `asdbench model fetch` puts them below the models folder.
 const std::map<std::string, fs::path, std::less<>>& named_files() {
-  static const std::map<std::string, fs::path, std::less<>> table = {
+  static const std::map<std::string, fs::path, std::less<>> kFiles = {
       {"smollm2-135m", "smollm2-135m/SmolLM2-135M-Instruct.Q4_1.gguf"}};
-  return table;
+  return kFiles;
 }
 
 Model built_in(std::unique_ptr<Target> target, const Params& params) {
@@ -49,7 +49,7 @@ Model built_in(std::unique_ptr<Target> target, const Params& params) {
 /// has no configuration.
 fs::path find_checkpoint(const std::string& name, const fs::path& models_dir) {
   if (const auto named = named_files().find(name); named != named_files().end()) {
-    const fs::path file = models_dir / named->second;
+    fs::path file = models_dir / named->second;
     if (!fs::exists(file)) {
       throw ModelError(ModelFault::kMissingFile,
                        fmt::format("model {}: {} is not there\n  run: asdbench model fetch {}",
@@ -57,7 +57,7 @@ fs::path find_checkpoint(const std::string& name, const fs::path& models_dir) {
     }
     return file;
   }
-  const fs::path path = name;
+  fs::path path = name;
   if (!fs::is_directory(path) || fs::exists(path / "config.json")) return path;
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(path)) {

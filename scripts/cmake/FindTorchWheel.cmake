@@ -19,14 +19,16 @@ find_path(torch_include ATen/ATen.h PATHS ${TORCH_ROOT}/torch/include ${TORCH_RO
 find_library(torch_cpu_library torch_cpu PATHS ${TORCH_ROOT}/torch/lib ${TORCH_ROOT}/lib NO_DEFAULT_PATH NO_CACHE)
 find_library(torch_c10_library c10 PATHS ${TORCH_ROOT}/torch/lib ${TORCH_ROOT}/lib NO_DEFAULT_PATH NO_CACHE)
 
-if(torch_include AND EXISTS ${torch_include}/torch/headeronly/version.h)
-  file(STRINGS ${torch_include}/torch/headeronly/version.h torch_version_line REGEX "define TORCH_VERSION ")
-elseif(torch_include AND EXISTS ${torch_include}/torch/csrc/api/include/torch/version.h)
-  file(STRINGS ${torch_include}/torch/csrc/api/include/torch/version.h torch_version_line
-    REGEX "define TORCH_VERSION ")
-endif()
-if(torch_version_line MATCHES "\"([0-9.]+)")
-  set(TorchWheel_VERSION ${CMAKE_MATCH_1})
+if(torch_include)
+  cmake_path(SET torch_include NORMALIZE "${torch_include}/.")
+  # Newer releases first.
+  foreach(file headeronly/version.h csrc/api/include/torch/version.h)
+    if(NOT TorchWheel_VERSION AND EXISTS ${torch_include}/torch/${file})
+      file(STRINGS ${torch_include}/torch/${file} torch_version_lines REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
+      string(REGEX MATCHALL "[0-9]+" torch_version_numbers "${torch_version_lines}")
+      list(JOIN torch_version_numbers . TorchWheel_VERSION)
+    endif()
+  endforeach()
 endif()
 
 include(FindPackageHandleStandardArgs)

@@ -107,7 +107,7 @@ std::string instead_of(const OfficialFile& file) {
 
 const std::vector<OfficialFile>& official_files() {
   // Source of every row: the data notes beside the official files, checked by SHA-256.
-  static const std::vector<OfficialFile> table = {
+  static const std::vector<OfficialFile> kTable = {
       {"alpaca", "test", "alpaca/alpaca_eval.json", 620778,
        "d92b92c51e8f1962a21193abe74e6f727c2bc8286035f4041505ff38a7c3ae51",
        std::string(kHub) + "tatsu-lab/alpaca_eval/resolve/main/alpaca_eval.json",
@@ -190,7 +190,7 @@ const std::vector<OfficialFile>& official_files() {
        std::string(kGithub) + "hemingkx/Spec-Bench/main/data/spec_bench/question.jsonl",
        "Apache-2.0 (repository); texts under the terms of their sources"},
   };
-  return table;
+  return kTable;
 }
 
 const OfficialFile& official_file(std::string_view task, std::string_view name) {

@@ -344,7 +344,7 @@ bool equal_specforge(std::string_view answer, std::string_view gold) {
 }  // namespace
 
 const std::vector<NumberGrader>& number_graders() {
-  static const std::vector<NumberGrader> table = {
+  static const std::vector<NumberGrader> kTable = {
       {"default", &extract_default, &same_number},
       {"lm-eval-strict", &extract_first_hash, &equal_lm_eval},
       {"lm-eval-flexible", &extract_flexible, &equal_lm_eval},
@@ -354,7 +354,7 @@ const std::vector<NumberGrader>& number_graders() {
       {"simple-evals", &extract_simple_evals, &equal_simple_evals},
       {"specforge", &extract_specforge, &equal_specforge},
   };
-  return table;
+  return kTable;
 }
 
 const NumberGrader& number_grader(std::string_view name) {

@@ -238,7 +238,8 @@ class TinyModel {
     for (const auto& [tap, array] : prompt.at("taps").items()) {
       const std::int64_t index =
           tap == "h" ? layers + 1 : parse_integer(std::string_view(tap).substr(1)).value_or(-1);
-      expect_near(id + " tap " + tap, hidden_[index], arrays_.at(array.get<std::string>()));
+      expect_near(fmt::format("{} tap {}", id, tap), hidden_[index],
+                  arrays_.at(array.get<std::string>()));
     }
   }
 

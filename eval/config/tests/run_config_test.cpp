@@ -16,11 +16,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const KnownNames& known() {
-  static const KnownNames names = {.tasks = {"gsm8k", "math500", "mmlu"},
-                                   .targets = {"planted", "smollm2-135m", "toy"},
-                                   .drafters = {"eagle3", "ngram", "none"},
-                                   .verifiers = {"asd", "mars", "strict", "top_k", "typical"}};
-  return names;
+  static const KnownNames kNames = {.tasks = {"gsm8k", "math500", "mmlu"},
+                                    .targets = {"planted", "smollm2-135m", "toy"},
+                                    .drafters = {"eagle3", "ngram", "none"},
+                                    .verifiers = {"asd", "mars", "strict", "top_k", "typical"}};
+  return kNames;
 }
 
 RunConfig parse(const std::string& text, const std::vector<Override>& overrides = {}) {
