@@ -157,6 +157,9 @@ SQLite::Database open_database(const std::filesystem::path& path, OpenMode mode,
   if (std::filesystem::is_directory(path, status)) {
     throw StoreError(fmt::format("{}: is a folder; expected a database file", file));
   }
+  if (std::filesystem::exists(path, status) && !std::filesystem::is_regular_file(path, status)) {
+    throw StoreError(fmt::format("{}: is no regular file; expected a database file", file));
+  }
   // SQLite takes what is shorter than its header for an empty file and would write over it.
   constexpr std::uintmax_t kHeaderBytes = 100;
   const std::uintmax_t size = std::filesystem::file_size(path, status);

@@ -170,7 +170,7 @@ std::int64_t ResultStore::cell(const CellRow& cell) {
         verifier_options, verifier_keeps, regret_budget, gate, max_exceptions, max_tokens, batch,
         weight_dtype, compute_dtype, logit_dtype, device, engine, activations, baseline)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-      ON CONFLICT (key) DO UPDATE SET baseline = excluded.baseline)");
+      ON CONFLICT (key) DO UPDATE SET baseline = excluded.baseline, grader = excluded.grader)");
     execute(insert, cell.key, cell.identity, cell.task, cell.split, cell.grader, cell.task_version,
             cell.data_sha256, cell.target, cell.target_sha256, cell.target_options, cell.drafter,
             cell.drafter_options, cell.drafts, cell.verifier, cell.verifier_options,
@@ -216,6 +216,37 @@ bool ResultStore::save(const OutputRow& output) {
     insert_scores(state_->database, id, output.scores);
     transaction.commit();
     return true;
+  });
+}
+
+std::vector<StoredCompletion> ResultStore::completions_without_score(
+    std::int64_t cell_id, const std::string& scorer, std::int64_t scorer_version) const {
+  return guarded(state_->file, "read the outputs", [&] {
+    SQLite::Statement select(state_->database, R"(
+      SELECT id, sample_id, completion FROM output WHERE cell_id = ? AND status = 'done'
+        AND NOT EXISTS (SELECT 1 FROM score WHERE output_id = output.id AND scorer = ?
+                        AND scorer_version = ?)
+      ORDER BY id)");
+    bind_all(select, cell_id, scorer, scorer_version);
+    std::vector<StoredCompletion> stored;
+    while (select.executeStep()) {
+      stored.push_back({.output_id = select.getColumn(0).getInt64(),
+                        .sample_id = select.getColumn(1).getString(),
+                        .text = select.getColumn(2).getString()});
+    }
+    return stored;
+  });
+}
+
+void ResultStore::add_score(std::int64_t output_id, const ScoreRow& score) {
+  guarded(state_->file, "record a score", [&] {
+    SQLite::Transaction transaction(state_->database, kImmediate);
+    SQLite::Statement find(
+        state_->database,
+        "SELECT 1 FROM score WHERE output_id = ? AND scorer = ? AND scorer_version = ?");
+    bind_all(find, output_id, score.scorer, score.scorer_version);
+    if (!find.executeStep()) insert_scores(state_->database, output_id, {score});
+    transaction.commit();
   });
 }
 

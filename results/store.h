@@ -57,6 +57,12 @@ struct OutputRow {
   std::vector<ScoreRow> scores;
 };
 
+/// A finished output, to be graded again.
+struct StoredCompletion {
+  std::int64_t output_id = 0;
+  std::string sample_id, text;
+};
+
 /// One slot of one group of the fixed-work phase.
 struct SpeedSlotRow {
   std::int64_t cell_id = 0, run_id = 0;
@@ -106,7 +112,7 @@ class ResultStore {
 
   std::int64_t begin_run(const RunRow& run);
   void end_run(std::int64_t run_id, const std::string& status);  // "done", "failed", "interrupted"
-  /// Finds the cell by key or inserts it.
+  /// Finds the cell by key or inserts it; grader and baseline are those of the latest call.
   std::int64_t cell(const CellRow& cell);
   /// (sample_id, repeat) of outputs with status done.
   std::set<std::pair<std::string, std::int64_t>> done(std::int64_t cell_id) const;
@@ -115,6 +121,12 @@ class ResultStore {
   /// meanwhile, its rows stay: false when the tokens are equal (or this one failed), StoreError
   /// when they differ.
   bool save(const OutputRow& output);
+  /// Finished outputs of a cell that `scorer` of this version has not graded.
+  std::vector<StoredCompletion> completions_without_score(std::int64_t cell_id,
+                                                          const std::string& scorer,
+                                                          std::int64_t scorer_version) const;
+  /// Adds a score to a stored output; a score of the same scorer and version stays as it is.
+  void add_score(std::int64_t output_id, const ScoreRow& score);
   /// All slots of one group of one set in one transaction; StoreError when the set has the group
   /// already.
   void save_group(const std::vector<SpeedSlotRow>& slots);

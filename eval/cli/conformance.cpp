@@ -27,9 +27,13 @@ std::vector<std::filesystem::path> find_cases(const std::filesystem::path& path,
   if (!std::filesystem::is_directory(path, error)) {
     throw DataError(fmt::format("{}: no such file or folder", path.string()));
   }
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {
-    if (entry.is_regular_file() && entry.path().filename() == name) found.push_back(entry.path());
+  for (auto entry = std::filesystem::recursive_directory_iterator(path, error);
+       !error && entry != std::filesystem::recursive_directory_iterator(); entry.increment(error)) {
+    if (entry->is_regular_file(error) && entry->path().filename() == name) {
+      found.push_back(entry->path());
+    }
   }
+  if (error) throw DataError(fmt::format("{}: cannot be read: {}", path.string(), error.message()));
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -106,12 +110,12 @@ void add_conformance(CLI::App& app, Action& action) {
   command->add_option("--device", arguments->options.device, "cpu, cuda or auto, for kind model")
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
       ->capture_default_str();
+  command->add_option("--vocabularies", arguments->options.vocabularies,
+                      "Folder of real vocabularies, for kind tokenizer");
   command->add_option("--data", arguments->options.data_dir, "Folder of official data");
-  command->add_flag("--allow-code-execution", arguments->options.allow_code_execution,
-                    "Run code cases inside the sandbox");
   command->add_flag("--json", arguments->json, "Machine-readable output");
   command->footer(
-      "Example:\n  asdbench conformance asd runners/verifiers/tests/data/vectors.jsonl");
+      "Example:\n  asdbench conformance asd runners/verifiers/tests/data/asd_vectors.jsonl");
   command->callback(
       [arguments, &action] { action = [arguments] { return conformance(*arguments); }; });
 }

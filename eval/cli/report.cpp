@@ -17,14 +17,15 @@ struct ReportOptions {
   std::string format = "terminal";
   std::string output;
   bool outputs = false;
+  std::string capped = "wrong";
 };
 
-std::string matrix_text(const ResultStore& store, const std::string& format) {
+std::string matrix_text(const ResultStore& store, const std::string& format, Capped capped) {
   const std::vector<MatrixRow> rows = store.matrix();
   if (format == "json") return matrix_json(rows);
   if (format == "csv") return matrix_csv(rows);
   std::string text;
-  for (const Table& table : matrix_tables(rows)) {
+  for (const Table& table : matrix_tables(rows, capped)) {
     text += (format == "md" ? to_markdown(table) : to_terminal(table)) + "\n";
   }
   if (rows.empty()) text = "the database holds no cells yet\n";
@@ -54,7 +55,8 @@ ExitCode report(const ReportOptions& options) {
   } else if (options.format == "jsonl") {
     throw ConfigError("--format jsonl: expected together with --outputs");
   } else {
-    text = matrix_text(store, options.format);
+    text = matrix_text(store, options.format,
+                       options.capped == "wrong" ? Capped::kWrong : Capped::kAsScored);
   }
   if (options.output.empty()) {
     print(text);
@@ -72,6 +74,11 @@ void add_report(CLI::App& app, Action& action) {
   command->add_option("db", options->database, "Results database")->capture_default_str();
   command->add_option("--format", options->format, "terminal, md, csv, json; jsonl with --outputs")
       ->check(CLI::IsMember({"terminal", "md", "csv", "json", "jsonl"}))
+      ->capture_default_str();
+  command
+      ->add_option("--capped", options->capped,
+                   "How a reply that hit its limit counts: wrong or as_scored")
+      ->check(CLI::IsMember({"wrong", "as_scored"}))
       ->capture_default_str();
   command->add_flag("--outputs", options->outputs,
                     "Dump outputs and scores, one a line, without ids and times");

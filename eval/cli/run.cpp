@@ -27,7 +27,6 @@ struct RunOptions {
   std::string shard;
   std::string device;
   std::vector<std::string> overrides;
-  bool allow_code_execution = false;
   bool json = false;
 };
 
@@ -35,7 +34,7 @@ void add_common(CLI::App& command, RunOptions& options) {
   command.add_option("config", options.config, "Configuration (YAML)")->required();
   command.add_option("--db", options.database, "Results database")->capture_default_str();
   command.add_option("--limit", options.limit, "Samples of each task, in the seeded order")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}, "1 to 1000000000"));
   command.add_option("--shard", options.shard, "Part i of n of the samples, from 1: 2/4");
   command.add_option("--device", options.device, "cpu, cuda or auto, for every target")
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
@@ -143,9 +142,11 @@ ExitCode run(const RunOptions& options) {
       out["checks"].push_back(
           {{"name", check.name}, {"status", name_of(check.status)}, {"evidence", check.evidence}});
     }
-    print(out.dump(2) + "\n");
+    print(out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   } else {
-    for (const Table& table : matrix_tables(matrix)) print(to_terminal(table) + "\n");
+    const Capped capped =
+        experiment.config.capped == CappedPolicy::kWrong ? Capped::kWrong : Capped::kAsScored;
+    for (const Table& table : matrix_tables(matrix, capped)) print(to_terminal(table) + "\n");
     print_checks(checks);
     print(fmt::format("decoded {} samples, reused {}, timed {} speed groups; database {}\n",
                       result.decoded, result.reused, result.groups, options.database));
@@ -217,7 +218,7 @@ ExitCode plan(const RunOptions& options) {
                     {"certifiable_margin", margin ? Json(*margin) : Json(nullptr)}});
   }
   if (options.json) {
-    print(json.dump(2) + "\n");
+    print(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
     return ExitCode::kPass;
   }
   print(to_terminal(table));
@@ -237,8 +238,6 @@ void add_run(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("run", "Decode, score, time and store every cell; again: resume");
   add_common(*command, *options);
-  command->add_flag("--allow-code-execution", options->allow_code_execution,
-                    "Run code that models wrote, inside the sandbox");
   command->footer(
       "Example:\n  asdbench run configs/smoke.yaml --db results/smoke.db\n"
       "  asdbench run configs/gsm8k-smollm2.yaml --limit 20 --set speed.groups=2");

@@ -303,6 +303,11 @@ class Reader {
            fmt::format("\"{}\" is not in matrix.verifier; add it there or name one that is",
                        config.baseline_verifier));
     }
+    if (config.baseline_verifier != "strict") {
+      fail(verifier, "baseline.verifier",
+           fmt::format("found \"{}\"; expected strict, which every ratio is against",
+                       config.baseline_verifier));
+    }
   }
 
   void read_speed(const YamlNode& node, SpeedConfig& speed) const {
@@ -320,9 +325,7 @@ class Reader {
     count("groups", 1, kMostSpeedGroups, speed.groups);
     count("warmup", 0, kMostWarmUp, speed.warmup);
     if (const YamlEntry* entry = node.find("order")) {
-      speed.order = choice(entry->value, "speed.order", {"abba", "sas"}) == "abba"
-                        ? OrderOfArms::kAbba
-                        : OrderOfArms::kSas;
+      choice(entry->value, "speed.order", {"abba"});  // mirrored; there is no other yet
     }
   }
 

@@ -27,14 +27,11 @@ struct KnownNames {
   std::vector<std::string> verifiers;
 };
 
-enum class OrderOfArms : std::uint8_t { kAbba, kSas };
-
 struct SpeedConfig {
   std::int32_t tokens = 128;  // T: counted tokens per prompt, the one from prefill excluded
   std::int32_t prompts = 8;
   std::int32_t groups = 4;
   std::int32_t warmup = 2;  // requests of each arm before the first group
-  OrderOfArms order = OrderOfArms::kAbba;
 };
 
 enum class CappedPolicy : std::uint8_t { kWrong, kAsScored };

@@ -49,8 +49,12 @@ std::string Sha256::finish_hex() {
 std::string sha256_hex(std::string_view bytes) { return Sha256().update(bytes).finish_hex(); }
 
 std::string sha256_file(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in || std::filesystem::is_directory(path)) {
+  std::error_code error;
+  // A pipe would block for ever.
+  const bool regular = std::filesystem::is_regular_file(path, error);
+  std::ifstream in;
+  if (regular) in.open(path, std::ios::binary);
+  if (!regular || !in) {
     throw DataError(fmt::format("{}: cannot be read", path.string()));
   }
   Sha256 digest;

@@ -36,16 +36,17 @@ std::string title_of(const MatrixRow& row, const std::string& drafter, std::int6
                      drafter, row.device, n);
 }
 
-std::vector<std::string> cells_of(const MatrixRow& row) {
-  const Estimate& accuracy = row.accuracy_capped_wrong;
+std::vector<std::string> cells_of(const MatrixRow& row, Capped policy) {
+  const bool wrong = policy == Capped::kWrong;
+  const Estimate& accuracy = wrong ? row.accuracy_capped_wrong : row.accuracy_as_scored;
+  const Estimate& other = wrong ? row.accuracy_as_scored : row.accuracy_capped_wrong;
   const std::string vs_strict =
       is_plain(row)
           ? std::string(kUndefined)
           : decimal_interval(row.vs_strict.estimate, row.vs_strict.low, row.vs_strict.high, 3);
   std::string capped = std::string(kUndefined);
   if (row.n > 0) {
-    capped =
-        fmt::format("{} of {}; {}", row.capped, row.n, percent(row.accuracy_as_scored.estimate));
+    capped = fmt::format("{} of {}; {}", row.capped, row.n, percent(other.estimate));
   }
   std::string name = rule_name(row);
   if (row.failed > 0) name += fmt::format(" ({} failed)", row.failed);
@@ -102,14 +103,17 @@ Json to_json(const MatrixRow& row) {
 
 }  // namespace
 
-std::vector<Table> matrix_tables(const std::vector<MatrixRow>& rows) {
-  const std::vector<Column> columns = {{"verifier", Align::kLeft},
-                                       {"accuracy [95 % CI]", Align::kLeft},
-                                       {"speed vs strict [95 % CI]", Align::kLeft},
-                                       {"speed vs plain", Align::kLeft},
-                                       {"accept length", Align::kRight},
-                                       {"tokens/s", Align::kRight},
-                                       {"capped; accuracy as scored", Align::kLeft}};
+std::vector<Table> matrix_tables(const std::vector<MatrixRow>& rows, Capped capped) {
+  const std::vector<Column> columns = {
+      {"verifier", Align::kLeft},
+      {"accuracy [95 % CI]", Align::kLeft},
+      {"speed vs strict [95 % CI]", Align::kLeft},
+      {"speed vs plain", Align::kLeft},
+      {"accept length", Align::kRight},
+      {"tokens/s", Align::kRight},
+      {capped == Capped::kWrong ? "capped; accuracy as scored"
+                                : "capped; accuracy with capped wrong",
+       Align::kLeft}};
   std::vector<Table> tables;
   std::vector<std::pair<const MatrixRow*, std::string>>
       keys;  // the setting and drafter of each table
@@ -134,7 +138,7 @@ std::vector<Table> matrix_tables(const std::vector<MatrixRow>& rows) {
       for (const MatrixRow& row : rows) {
         if (setting(row) != setting(*first) || is_plain(row) != plain) continue;
         if (!plain && name_with_options(row) != drafter) continue;
-        table.rows.push_back(cells_of(row));
+        table.rows.push_back(cells_of(row, capped));
         n = std::max(n, row.n);
       }
     }
@@ -147,7 +151,7 @@ std::vector<Table> matrix_tables(const std::vector<MatrixRow>& rows) {
 std::string matrix_json(const std::vector<MatrixRow>& rows) {
   Json out = Json::array();
   for (const MatrixRow& row : rows) out.push_back(to_json(row));
-  return out.dump(2) + "\n";
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string matrix_csv(const std::vector<MatrixRow>& rows) {

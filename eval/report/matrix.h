@@ -1,6 +1,7 @@
 // The matrix of accuracy versus speedup as tables, JSON and CSV.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,10 +10,14 @@
 
 namespace asdbench {
 
+/// How a capped reply counts: as incorrect, or by its verdict.
+enum class Capped : std::uint8_t { kWrong, kAsScored };
+
 /// One table for each task, target, drafter and device: the plain row first, then the drafter's
-/// rules. `capped` says which accuracy is printed: "wrong" or "as_scored"; the other stands in the
-/// last column.
-std::vector<Table> matrix_tables(const std::vector<MatrixRow>& rows);
+/// rules. `capped` says how a reply that hit its limit counts in the accuracy column; the last
+/// column has the other figure.
+std::vector<Table> matrix_tables(const std::vector<MatrixRow>& rows,
+                                 Capped capped = Capped::kWrong);
 
 /// All rows with every number, for machines; undefined is null.
 std::string matrix_json(const std::vector<MatrixRow>& rows);

@@ -88,6 +88,12 @@ TaskSet make_task_set(const Choice& choice, const RunConfig& config,
     }
     set.samples = std::move(part);
   }
+  if (set.samples.empty()) {
+    throw ConfigError(fmt::format(
+        "{}: shard {}/{} of task {} holds none of its samples\n  use fewer shards or a larger "
+        "limit",
+        params.where().text(), options.shard.index + 1, options.shard.count, set.info.name));
+  }
   return set;
 }
 

@@ -34,9 +34,7 @@ Json target_identity(const Choice& choice, const TargetInfo& info) {
       {"device", info.device},     {"weights", info.weight_dtype}, {"compute", info.compute_dtype},
       {"logits", info.logit_dtype}};
   for (const auto& [key, value] : choice.params.resolved()) {
-    if (key == "path" || key == "device" || key == "threads" || key == "engine" ||
-        key == "strict_template")
-      continue;
+    if (key == "path" || key == "device" || key == "engine" || key == "strict_template") continue;
     identity["options"][key] = value;
   }
   return identity;
@@ -69,6 +67,12 @@ SessionResult Session::run(const RunRow& run,
   result_ = {};
   run_id_ = store_.begin_run(run);
   store_.save_environment(run_id_, environment);
+  // Times of different machines, or of another instruction set of one, never share a set of groups.
+  machine_ = run.host;
+  for (const char* fact : {"cpu", "cores", "instruction_set"}) {
+    const auto found = environment.find(fact);
+    if (found != environment.end()) machine_ += " · " + found->second;
+  }
   std::string status = "failed";
   try {
     for (std::size_t target = 0; target < experiment_.config.targets.size(); ++target) {
@@ -213,6 +217,21 @@ OutputRow Session::finished_row(const LoadedCell& cell, const Model& model, cons
   return row;
 }
 
+void Session::rescore(const LoadedCell& cell) {
+  const TaskSet& task = experiment_.tasks[cell.index.task];
+  std::map<std::string, const Sample*> samples;
+  for (const Sample& sample : task.samples) samples.emplace(sample.id, &sample);
+  for (const StoredCompletion& stored :
+       store_.completions_without_score(cell.id, task.grader, task.info.version)) {
+    const auto sample = samples.find(stored.sample_id);
+    if (sample == samples.end()) continue;  // beyond the limit of this run
+    store_.add_score(stored.output_id,
+                     {.scorer = task.grader,
+                      .scorer_version = task.info.version,
+                      .score = task.task->score(*sample->second, task.task->extract(stored.text))});
+  }
+}
+
 void Session::quality(LoadedCell& cell, Model& model) {
   const TaskSet& task = experiment_.tasks[cell.index.task];
   const RuleSet& rule = experiment_.rules[cell.index.verifier];
@@ -238,6 +257,7 @@ void Session::quality(LoadedCell& cell, Model& model) {
     longest = std::max(longest, static_cast<std::int64_t>(item.prompt.size()));
     waiting.push_back(std::move(item));
   }
+  rescore(cell);
   if (waiting.empty()) return;
 
   const std::int64_t total = static_cast<std::int64_t>(waiting.size());
@@ -315,9 +335,7 @@ void Session::speed(std::vector<LoadedCell*> cells, Model& model) {
                     .tokens = config.tokens});
   }
   std::vector<Arm> arms;
-  Json set = {{"tokens", config.tokens},
-              {"warmup", config.warmup},
-              {"order", config.order == OrderOfArms::kAbba ? "abba" : "sas"}};
+  Json set = {{"tokens", config.tokens}, {"warmup", config.warmup}, {"machine", machine_}};
   for (const LoadedCell* cell : cells) {
     arms.push_back({.name = cell->label,
                     .drafter = cell->drafter.get(),
@@ -336,7 +354,7 @@ void Session::speed(std::vector<LoadedCell*> cells, Model& model) {
     if (!missing(group)) continue;
     if (!warm) {
       callbacks_.progress({.phase = "warm-up", .what = task.info.name, .done = 0, .total = 1});
-      warm_up(*model.target, arms, work, config.warmup);
+      warm_up(*model.target, arms, work, config.warmup, callbacks_.interrupted);
       warm = true;
     }
     callbacks_.progress(

@@ -50,6 +50,8 @@ class Session {
   void run_target(std::size_t target);
   LoadedCell load_cell(const CellIndex& index, Model& model);
   void quality(LoadedCell& cell, Model& model);
+  /// Grades stored completions that the run's grader has not seen yet.
+  void rescore(const LoadedCell& cell);
   void speed(std::vector<LoadedCell*> arms, Model& model);
   OutputRow finished_row(const LoadedCell& cell, const Model& model, const Sample& sample,
                          const Request& request, const std::string& rendered) const;
@@ -60,6 +62,7 @@ class Session {
   SessionCallbacks callbacks_;
   SessionResult result_;
   std::int64_t run_id_ = 0;
+  std::string machine_;  // what timed groups are tied to
 };
 
 }  // namespace asdbench

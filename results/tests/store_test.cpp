@@ -73,6 +73,29 @@ TEST(ResultStore, StoresInfiniteControls) {
   EXPECT_EQ(value_of(store, "SELECT regret_budget FROM cell"), "Inf");
 }
 
+TEST(ResultStore, GradesStoredOutputsOnceMoreWithAnotherScorer) {
+  const Folder folder;
+  ResultStore store(folder / "a.db", OpenMode::kReadWrite);
+  const std::int64_t run = store.begin_run(run_row());
+  const std::int64_t cell = store.cell(cell_row("asd"));
+  store.save(output_row(cell, run, "test/1"));
+  EXPECT_THAT(store.completions_without_score(cell, "default", 1), IsEmpty());
+  const auto missing = store.completions_without_score(cell, "other", 2);
+  ASSERT_EQ(missing.size(), 1U);
+  EXPECT_EQ(missing[0].sample_id, "test/1");
+  EXPECT_EQ(missing[0].text, "#### 18");
+  ScoreRow score{.scorer = "other", .scorer_version = 2, .score = {}};
+  score.score.verdict = Verdict::kIncorrect;
+  score.score.value = 0;
+  store.add_score(missing[0].output_id, score);
+  score.score.verdict = Verdict::kCorrect;
+  score.score.value = 1;
+  store.add_score(missing[0].output_id, score);  // the first one stays
+  EXPECT_THAT(rows_of(store, "SELECT verdict FROM score WHERE scorer = 'other'"),
+              ElementsAre(ElementsAre("incorrect")));
+  EXPECT_THAT(store.completions_without_score(cell, "other", 2), IsEmpty());
+}
+
 TEST(ResultStore, StoresAnOutputWithPassesExceptionsAndScores) {
   const Folder folder;
   ResultStore store(folder / "a.db", OpenMode::kReadWrite);

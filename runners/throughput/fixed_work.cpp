@@ -39,9 +39,11 @@ std::int64_t tokens_after_end(std::span<const TokenId> output, std::span<const T
   return end == output.end() ? 0 : output.end() - end - 1;
 }
 
-/// Decodes `items` (at most one per slot) together and adds what was counted to `result`.
-void decode_together(Decoder& decoder, std::span<const WorkItem> items,
-                     std::span<const TokenId> end_ids, SlotResult& result, Sha256& digest) {
+/// Decodes `items` (at most one per slot) together and adds what was counted to `result`; false
+/// when interrupted, and then nothing was added that may be used.
+bool decode_together(Decoder& decoder, std::span<const WorkItem> items,
+                     std::span<const TokenId> end_ids, const std::function<bool()>& interrupted,
+                     SlotResult& result, Sha256& digest) {
   std::vector<std::unique_ptr<Request>> requests;
   std::vector<Request*> live;
   for (const WorkItem& item : items) {
@@ -56,14 +58,17 @@ void decode_together(Decoder& decoder, std::span<const WorkItem> items,
     if (!request->finished()) live.push_back(request.get());
   }
   const std::int64_t begin = now_ns();
-  while (!live.empty()) {
+  bool stopped = interrupted();
+  while (!live.empty() && !stopped) {
     decoder.pass(live);
     std::erase_if(live, [](const Request* request) { return request->finished(); });
+    stopped = interrupted();
   }
   result.decode_ns += now_ns() - begin;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     Request& request = *requests[i];
     decoder.finish(request);
+    if (stopped) continue;
     const std::span<const TokenId> output = request.output();
     const auto expected = static_cast<std::size_t>(items[i].tokens) + 1;
     if (!request.error().empty() || output.size() != expected) {
@@ -83,6 +88,7 @@ void decode_together(Decoder& decoder, std::span<const WorkItem> items,
     }
     digest.update(sha256_tokens(output));
   }
+  return !stopped;
 }
 
 }  // namespace
@@ -106,9 +112,11 @@ std::vector<SlotResult> run_group(Target& target, const std::vector<Arm>& arms,
     SlotResult result{.arm = index, .slot = static_cast<std::int32_t>(results.size())};
     Sha256 digest;
     for (std::size_t i = 0; i < work.size(); i += static_cast<std::size_t>(arm.batch)) {
-      if (interrupted()) return {};
       const std::size_t count = std::min(static_cast<std::size_t>(arm.batch), work.size() - i);
-      decode_together(decoder, std::span(work).subspan(i, count), end_ids, result, digest);
+      if (!decode_together(decoder, std::span(work).subspan(i, count), end_ids, interrupted, result,
+                           digest)) {
+        return {};
+      }
     }
     result.times = decoder.times();
     result.tokens_sha256 = digest.finish_hex();
@@ -118,7 +126,8 @@ std::vector<SlotResult> run_group(Target& target, const std::vector<Arm>& arms,
 }
 
 void warm_up(Target& target, const std::vector<Arm>& arms, const std::vector<WorkItem>& work,
-             std::int32_t requests) {
+             std::int32_t requests, const std::function<bool()>& interrupted) {
+  ASDBENCH_CHECK(!work.empty(), "fixed work has prompts");
   const std::vector<TokenId> end_ids = target.info().end_ids;
   for (const Arm& arm : arms) {
     Decoder decoder(target, *arm.drafter, *arm.verifier, options_for(arm, work));
@@ -126,7 +135,10 @@ void warm_up(Target& target, const std::vector<Arm>& arms, const std::vector<Wor
     Sha256 digest;
     for (std::int32_t i = 0; i < requests; ++i) {
       const std::size_t item = static_cast<std::size_t>(i) % work.size();
-      decode_together(decoder, std::span(work).subspan(item, 1), end_ids, uncounted, digest);
+      if (!decode_together(decoder, std::span(work).subspan(item, 1), end_ids, interrupted,
+                           uncounted, digest)) {
+        return;
+      }
     }
   }
 }

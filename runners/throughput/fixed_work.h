@@ -41,14 +41,15 @@ struct SlotResult {
 /// rotated by one arm from group to group for more (0 1 2 2 1 0, 1 2 0 0 2 1, ...).
 std::vector<std::size_t> slot_order(std::size_t arms, std::int64_t group);
 
-/// Decodes all work items in every slot of one group, end ids ignored for the stop.
+/// Decodes all work items in every slot of one group, end ids ignored for the stop. Empty when
+/// interrupted.
 std::vector<SlotResult> run_group(Target& target, const std::vector<Arm>& arms,
                                   const std::vector<WorkItem>& work, std::int64_t group,
                                   const std::function<bool()>& interrupted);
 
-/// Runs `requests` requests of each arm without counting them.
+/// Runs `requests` requests of each arm without counting them; stops early when interrupted.
 void warm_up(Target& target, const std::vector<Arm>& arms, const std::vector<WorkItem>& work,
-             std::int32_t requests);
+             std::int32_t requests, const std::function<bool()>& interrupted);
 
 /// Log speedup of `arm` over `base` in one group: half the sum of ln t of base's two slots minus
 /// that of the arm's.

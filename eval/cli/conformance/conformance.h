@@ -36,7 +36,6 @@ struct ConformanceOptions {
   std::filesystem::path vocabularies;  // NAME/tokenizer.json; "": data_dir/tokenizers
   std::string engine;                  // "", "torch", "native"
   std::string device = "auto";
-  bool allow_code_execution = false;
 };
 
 /// Runs the cases of one kind. An unknown kind or field of a case is a failure, never a skip;

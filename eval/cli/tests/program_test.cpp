@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <thread>
@@ -173,6 +174,49 @@ TEST_F(ProgramTest, EnvironmentErrorsEndWithThree) {
   EXPECT_EQ(model.code, 3) << model.err;
   EXPECT_THAT(model.err, HasSubstr("absent.gguf"));
   EXPECT_EQ(run({"conformance", "asd", (folder_ / "nothing").string()}).code, 3);
+}
+
+TEST_F(ProgramTest, AShardWithoutSamplesIsRefused) {
+  const Outcome outcome =
+      run({"run", config().string(), "--db", database(), "--limit", "2", "--shard", "3/3"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("shard 3/3 of task gsm8k holds none"));
+}
+
+// Another grader asks for no new decoding, and for no reply to be left out.
+TEST_F(ProgramTest, AnotherGraderScoresWhatIsStored) {
+  const std::vector<std::string> command = {"run", config().string(), "--db", database(),
+                                            "--limit"};
+  const auto with = [&](std::vector<std::string> more) {
+    std::vector<std::string> all = command;
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  };
+  ASSERT_EQ(with({"3"}).code, 0);
+  const Outcome outcome = with({"5", "--set", "matrix.task[0].gsm8k.grader=lm-eval-flexible"});
+  EXPECT_THAT(outcome.out, HasSubstr("decoded 6 samples, reused 9"));
+  EXPECT_THAT(outcome.out, HasSubstr("n = 5"));
+}
+
+TEST_F(ProgramTest, PipesAreRefusedNotWaitedFor) {
+  ASSERT_EQ(mkfifo(database("pipe").c_str(), 0600), 0);
+  const Outcome report = run({"report", database("pipe")});
+  EXPECT_EQ(report.code, 3);
+  EXPECT_THAT(report.err, HasSubstr("no regular file"));
+  EXPECT_EQ(run({"run", config().string(), "--db", database("pipe")}).code, 3);
+}
+
+TEST_F(ProgramTest, AnyDatabaseNameFitsIntoJson) {
+  const Outcome outcome =
+      run({"run", config().string(), "--db", database("b\xff.db"), "--limit", "1", "--json"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
+TEST_F(ProgramTest, TheCappedPolicyChoosesTheAccuracyColumn) {
+  ASSERT_EQ(run({"run", config().string(), "--db", database(), "--limit", "2"}).code, 0);
+  EXPECT_THAT(run({"report", database()}).out, HasSubstr("capped; accuracy as scored"));
+  EXPECT_THAT(run({"report", database(), "--capped", "as_scored"}).out,
+              HasSubstr("capped; accuracy with capped wrong"));
 }
 
 // A file-size limit stands in for a full disk: every write past it fails.

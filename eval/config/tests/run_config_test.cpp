@@ -107,7 +107,6 @@ TEST(RunConfig, ReadsTheExample) {
   EXPECT_EQ(config.speed_config.prompts, 8);
   EXPECT_EQ(config.speed_config.groups, 4);
   EXPECT_EQ(config.speed_config.warmup, 2);
-  EXPECT_EQ(config.speed_config.order, OrderOfArms::kAbba);
   EXPECT_EQ(config.capped, CappedPolicy::kWrong);
 }
 
@@ -127,12 +126,10 @@ TEST(RunConfig, HasTheDocumentedDefaults) {
 
 TEST(RunConfig, ReadsTheOtherChoices) {
   const RunConfig config = parse(std::string(kSmall) +
-                                 "speed: {order: sas, warmup: 0}\n"
-                                 "capped: as_scored\nbaseline: {verifier: asd}\n");
-  EXPECT_EQ(config.speed_config.order, OrderOfArms::kSas);
+                                 "speed: {order: abba, warmup: 0}\n"
+                                 "capped: as_scored\n");
   EXPECT_EQ(config.speed_config.warmup, 0);
   EXPECT_EQ(config.capped, CappedPolicy::kAsScored);
-  EXPECT_EQ(config.baseline_verifier, "asd");
 }
 
 TEST(RunConfig, TakesTargetsByNameByPathAndWithOptions) {
@@ -261,6 +258,10 @@ INSTANTIATE_TEST_SUITE_P(
             "matrix:", "baseline: {verifier: mars}\nmatrix:",
             "configs/study.yaml:3: baseline.verifier: \"mars\" is not in matrix.verifier; add it "
             "there or name one that is"},
+        Refusal{
+            "matrix:", "baseline: {verifier: asd}\nmatrix:",
+            "configs/study.yaml:3: baseline.verifier: found \"asd\"; expected strict, which every "
+            "ratio is against"},
         Refusal{"matrix:", "baseline: strict\nmatrix:",
                 "configs/study.yaml:3: baseline: found \"strict\"; expected a map"},
         Refusal{"matrix:", "baseline: {}\nmatrix:",
@@ -274,7 +275,7 @@ INSTANTIATE_TEST_SUITE_P(
             "configs/study.yaml:3: speed.tokens: found \"99999999999999999999\"; expected a whole "
             "number, 1 to 1000000"},
         Refusal{"matrix:", "speed: {order: baab}\nmatrix:",
-                "configs/study.yaml:3: speed.order: unknown value \"baab\"\n  known: abba, sas"},
+                "configs/study.yaml:3: speed.order: unknown value \"baab\"\n  known: abba"},
         Refusal{"matrix:", "speed: {seconds: 3}\nmatrix:",
                 "configs/study.yaml:3: speed: unknown key \"seconds\"\n"
                 "  known: groups, order, prompts, tokens, warmup"}));

@@ -57,6 +57,12 @@ TEST(MatrixTest, PlainStandsFirstAndTheTitleSaysWhatWasMeasured) {
                                 "1.250 [1.200, 1.300]", "1.500", "–", "123.5", "1 of 4; 75.0 %"}));
 }
 
+TEST(MatrixTest, AsScoredSwapsTheTwoAccuracies) {
+  const std::vector<Table> tables = matrix_tables(rows(), Capped::kAsScored);
+  EXPECT_EQ(tables[0].rows[0][1], "75.0 % [30.0, 95.0]");
+  EXPECT_EQ(tables[0].rows[0].back(), "1 of 4; 50.0 %");
+}
+
 TEST(MatrixTest, OneTableForEachDrafterAndPlainAloneHasOneToo) {
   std::vector<MatrixRow> all = rows();
   all.push_back(row("other", "strict", ""));

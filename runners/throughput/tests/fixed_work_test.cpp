@@ -90,6 +90,13 @@ TEST_F(FixedWorkTest, AnInterruptedGroupGivesNothing) {
   EXPECT_TRUE(run_group(*target_, arms_, work_, 0, [] { return true; }).empty());
 }
 
+TEST_F(FixedWorkTest, WarmUpStopsInsideARequest) {
+  int asked = 0;
+  work_[0].tokens = 1000;
+  warm_up(*target_, arms_, work_, 1000, [&] { return ++asked > 3; });
+  EXPECT_LT(asked, 12) << "a stop is noticed after the pass under way";
+}
+
 TEST_F(FixedWorkTest, WorkThatDoesNotFitTheContextIsRefused) {
   work_[1].tokens = 1 << 20;
   EXPECT_THROW(run_group(*target_, arms_, work_, 0, [] { return false; }), Error);
