@@ -20,7 +20,7 @@ find_library(torch_cpu_library torch_cpu PATHS ${TORCH_ROOT}/torch/lib ${TORCH_R
 find_library(torch_c10_library c10 PATHS ${TORCH_ROOT}/torch/lib ${TORCH_ROOT}/lib NO_DEFAULT_PATH NO_CACHE)
 
 if(torch_include)
-  cmake_path(SET torch_include NORMALIZE "${torch_include}/.")
+  string(REGEX REPLACE "/+$" "" torch_include "${torch_include}")
   # Newer releases first.
   foreach(file headeronly/version.h csrc/api/include/torch/version.h)
     if(NOT TorchWheel_VERSION AND EXISTS ${torch_include}/torch/${file})
