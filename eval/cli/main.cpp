@@ -3,6 +3,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <cstdio>
 #include <exception>
 #include <new>
 
@@ -62,4 +63,12 @@ int run_program(int argc, char** argv) {
 
 }  // namespace asdbench::cli
 
-int main(int argc, char** argv) { return asdbench::cli::run_program(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return asdbench::cli::run_program(argc, argv);
+  } catch (
+      const std::exception& error) {  // before or after the subcommand, whose errors have codes
+    std::fprintf(stderr, "asdbench: %s\n", error.what());
+    return static_cast<int>(asdbench::ExitCode::kInternal);
+  }
+}

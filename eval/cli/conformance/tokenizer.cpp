@@ -48,6 +48,7 @@ std::string show(const std::string& text) {
 
 std::string show(const std::vector<std::string>& pieces) {
   std::vector<std::string> shown;
+  shown.reserve(pieces.size());
   for (const std::string& piece : pieces) shown.push_back(show(piece));
   return fmt::format("[{}]", fmt::join(shown, ", "));
 }
@@ -107,7 +108,7 @@ std::string input_of(const Json& entry) {
 }
 
 Outcome check_encode(const Tokenizer& tokenizer, const Json& entry) {
-  if (const Outcome unknown = unknown_field(
+  if (Outcome unknown = unknown_field(
           entry, {"id", "text", "repeat", "ids", "ids_rle", "ids_plain", "ids_plain_rle",
                   "ids_full", "ids_full_rle", "decoded", "decoded_skip"})) {
     return unknown;
@@ -133,7 +134,7 @@ std::string hex(std::string_view bytes) {
 }
 
 Outcome check_decode(const Tokenizer& tokenizer, const Json& entry) {
-  if (const Outcome unknown =
+  if (Outcome unknown =
           unknown_field(entry, {"id", "ids", "bytes", "text", "text_skip", "stream", "flush"})) {
     return unknown;
   }
@@ -162,7 +163,7 @@ Role role_of(const std::string& name) {
 }
 
 Outcome check_chat(const Tokenizer& tokenizer, const Json& entry) {
-  if (const Outcome unknown = unknown_field(entry, {"id", "messages", "rendered", "ids"})) {
+  if (Outcome unknown = unknown_field(entry, {"id", "messages", "rendered", "ids"})) {
     return unknown;
   }
   std::vector<Message> messages;
@@ -304,7 +305,7 @@ class Run {
   }
 
   Outcome check_real(const Json& entry) {
-    if (const Outcome unknown = unknown_field(
+    if (Outcome unknown = unknown_field(
             entry, {"id", "kind", "tokenizer", "text", "add_special_tokens", "ids", "decoded"})) {
       return unknown;
     }
@@ -321,7 +322,7 @@ class Run {
     const Json document = read_json(path);
     for (const auto& [name, files] : document.items()) {
       for (const auto& [source, expected] : files.items()) {
-        run_case(name + " " + source, report_,
+        run_case(fmt::format("{} {}", name, source), report_,
                  [&, &vocabulary_name = name, &where = source, &wanted = expected] {
                    return check_dataset(tokenizer(vocabulary(vocabulary_name)), where, wanted);
                  });
@@ -331,7 +332,7 @@ class Run {
 
   // `source` is FILE:FIELD below the data folder, the field perhaps with an index: "turns[0]".
   Outcome check_dataset(const Tokenizer& used, const std::string& source, const Json& expected) {
-    if (const Outcome unknown = unknown_field(expected, {"texts", "tokens", "sha256"})) {
+    if (Outcome unknown = unknown_field(expected, {"texts", "tokens", "sha256"})) {
       return unknown;
     }
     const std::size_t colon = source.rfind(':');
