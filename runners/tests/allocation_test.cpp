@@ -18,11 +18,14 @@ void* counted(std::size_t size) {
 
 }  // namespace
 
-void* operator new(std::size_t size) { return counted(size); }
+// Not inlined: g++ 12 would take the malloc inside for a mismatch with the delete.
+__attribute__((noinline)) void* operator new(std::size_t size) { return counted(size); }
 void* operator new[](std::size_t size) { return counted(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
+__attribute__((noinline)) void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+__attribute__((noinline)) void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
 void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace asdbench {

@@ -72,9 +72,10 @@ TEST_F(RealModelTest, ZeroControlsEqualStrictToTheBitOnTorchToo) {
 
 TEST_F(RealModelTest, LogitsTokensAndTokenizerAreThoseOfTheReference) {
   const std::string data = std::string(ASDBENCH_TEST_DATA) + "/smollm2";
-  const Outcome model = run({"conformance", "model", data});
+  // Without the official questions, whose rendering is then not compared.
+  const Outcome model = run({"conformance", "model", data, "--data", folder_.string()});
   EXPECT_EQ(model.code, 0) << model.out << model.err;
-  EXPECT_THAT(model.out, HasSubstr("42 passed, 0 failed"));
+  EXPECT_THAT(model.out, HasSubstr("36 passed, 0 failed"));
   const Outcome tokenizer = run({"conformance", "tokenizer", data});
   EXPECT_EQ(tokenizer.code, 0) << tokenizer.out << tokenizer.err;
   EXPECT_THAT(tokenizer.out, HasSubstr("117 passed, 0 failed"));
