@@ -7,8 +7,8 @@
 namespace asdbench {
 
 const std::vector<std::string_view>& migrations() {
-  static const std::vector<std::string_view> steps = {kSchemaVersion1};
-  return steps;
+  static const std::vector<std::string_view> kSteps = {kSchemaVersion1};
+  return kSteps;
 }
 
 SchemaState schema_state(SQLite::Database& database) {

@@ -95,7 +95,7 @@ class Reader {
   }
 
   std::string name(const YamlNode& node, const std::string& path) const {
-    const std::string value = text(node, path);
+    std::string value = text(node, path);
     if (value.size() > kLongestName) {
       fail(node, path,
            fmt::format("a name of {} bytes; expected at most {}", value.size(), kLongestName));
@@ -121,7 +121,7 @@ class Reader {
 
   std::string choice(const YamlNode& node, const std::string& path,
                      const std::vector<std::string>& values) const {
-    const std::string value = text(node, path);
+    std::string value = text(node, path);
     if (std::find(values.begin(), values.end(), value) == values.end()) {
       fail(node, path, fmt::format("unknown value {}{}", shown(value), known_names(value, values)));
     }

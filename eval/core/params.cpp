@@ -39,7 +39,7 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   return value;
 }
 
-void Params::set(const std::string& key, std::string text, SourceLocation where) {
+void Params::set(const std::string& key, std::string text, const SourceLocation& where) {
   if (!values_.emplace(key, Value{std::move(text), where}).second) {
     throw ConfigError(fmt::format("{}: \"{}\" is given twice", where.text(), key));
   }

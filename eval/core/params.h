@@ -34,7 +34,7 @@ class Params {
       : owner_(std::move(owner)), where_(std::move(where)) {}
 
   /// ConfigError when the key is already there. `text` is the scalar as written.
-  void set(const std::string& key, std::string text, SourceLocation where);
+  void set(const std::string& key, std::string text, const SourceLocation& where);
   /// Sets or replaces: for values given on the command line.
   void replace(const std::string& key, std::string text, SourceLocation where);
   bool has(std::string_view key) const { return values_.find(key) != values_.end(); }

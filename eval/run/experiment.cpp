@@ -17,21 +17,19 @@ namespace {
 constexpr std::int32_t kDefaultDrafts = 8;
 
 template <typename Factory>
-const Factory& find_factory(const std::vector<Factory>& table, const Choice& choice) {
-  for (const Factory& factory : table) {
-    if (factory.name == choice.name) return factory;
-  }
-  std::vector<std::string> names;
-  for (const Factory& factory : table) names.push_back(factory.name);
-  throw ConfigError(fmt::format("{}: unknown name \"{}\"{}", choice.params.where().text(),
-                                choice.name, known_names(choice.name, names)));
-}
-
-template <typename Factory>
 std::vector<std::string> names_of(const std::vector<Factory>& table) {
   std::vector<std::string> names;
   for (const Factory& factory : table) names.push_back(factory.name);
   return names;
+}
+
+template <typename Factory>
+const Factory& find_factory(const std::vector<Factory>& table, const Choice& choice) {
+  for (const Factory& factory : table) {
+    if (factory.name == choice.name) return factory;
+  }
+  throw ConfigError(fmt::format("{}: unknown name \"{}\"{}", choice.params.where().text(),
+                                choice.name, known_names(choice.name, names_of(table))));
 }
 
 /// Sorts by a keyed hash of the id: a larger limit keeps the samples of a smaller one.

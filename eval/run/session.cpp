@@ -323,7 +323,7 @@ void Session::quality(LoadedCell& cell, Model& model) {
   }
 }
 
-void Session::speed(std::vector<LoadedCell*> cells, Model& model) {
+void Session::speed(const std::vector<LoadedCell*>& cells, Model& model) {
   const SpeedConfig& config = experiment_.config.speed_config;
   const TaskSet& task = experiment_.tasks[cells.front()->index.task];
   std::vector<WorkItem> work;

@@ -52,7 +52,7 @@ class Session {
   void quality(LoadedCell& cell, Model& model);
   /// Grades stored completions that the run's grader has not seen yet.
   void rescore(const LoadedCell& cell);
-  void speed(std::vector<LoadedCell*> arms, Model& model);
+  void speed(const std::vector<LoadedCell*>& cells, Model& model);
   OutputRow finished_row(const LoadedCell& cell, const Model& model, const Sample& sample,
                          const Request& request, const std::string& rendered) const;
 

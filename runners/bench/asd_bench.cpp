@@ -17,15 +17,15 @@ struct Scored {
     SplitMix64 random(7);
     for (std::size_t row = 0; row <= drafts; ++row) {
       const std::size_t best = random.index(kVocab), second = (best + 1) % kVocab;
-      std::vector<float> logits(kVocab, -1);
-      logits[best] = 2;
-      logits[second] = 2 - 1.0F / 64;
-      logits_.insert(logits_.end(), logits.begin(), logits.end());
+      std::vector<float> row_logits(kVocab, -1);
+      row_logits[best] = 2;
+      row_logits[second] = 2 - 1.0F / 64;
+      logits.insert(logits.end(), row_logits.begin(), row_logits.end());
       if (row < drafts) {
         draft.push_back(static_cast<TokenId>(random.uniform() < 0.8 ? best : second));
       }
     }
-    scores.emplace(LogitsView{logits_.data(), static_cast<std::int64_t>(drafts) + 1, kVocab}, draft,
+    scores.emplace(LogitsView{logits.data(), static_cast<std::int64_t>(drafts) + 1, kVocab}, draft,
                    Masked::kNo);
   }
   Block block(const StopRule& stop) const {
@@ -36,7 +36,7 @@ struct Scored {
             .stop = stop};
   }
 
-  std::vector<float> logits_;
+  std::vector<float> logits;
   std::vector<TokenId> draft;
   std::optional<BlockScores> scores;
 };

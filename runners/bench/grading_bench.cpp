@@ -1,5 +1,6 @@
 // Replies graded a second on one core: GSM8K's graders over replies of the usual length.
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
 #include <string>
 #include <vector>
@@ -15,8 +16,9 @@ std::vector<std::string> replies() {
   std::string steps;
   for (int i = 1; i <= 12; ++i) {
     const std::string a = std::to_string(17 * i);
-    steps += "**Step " + std::to_string(i) + ":** each of the " + a + " boxes holds $" + a +
-             ".50, so that makes \\(" + a + " \\times 3 = " + std::to_string(51 * i) + "\\).\n";
+    steps += fmt::format(
+        "**Step {}:** each of the {} boxes holds ${}.50, so that makes \\({} \\times 3 = {}\\).\n",
+        i, a, a, a, 51 * i);
   }
   std::vector<std::string> all;
   for (const char* end :

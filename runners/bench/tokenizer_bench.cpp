@@ -35,15 +35,15 @@ fs::path vocabulary() {
 }
 
 const TokenizerSpec& spec() {
-  static const TokenizerSpec instance =
+  static const TokenizerSpec kInstance =
       vocabulary().extension() == ".gguf"
           ? asdbench::gguf_tokenizer_spec(asdbench::GgufFile::open(vocabulary()))
           : asdbench::read_tokenizer_json(vocabulary());
-  return instance;
+  return kInstance;
 }
 
 const std::string& english() {
-  static const std::string instance = [] {
+  static const std::string kInstance = [] {
     const fs::path file = folder("ASDBENCH_DATA", "data") / "gsm8k" / "test.jsonl";
     std::ifstream in(file);
     std::string text;
@@ -54,7 +54,7 @@ const std::string& english() {
     if (text.empty()) throw std::runtime_error(file.string() + ": no text");
     return text;
   }();
-  return instance;
+  return kInstance;
 }
 
 void set_rates(benchmark::State& state, std::size_t bytes, std::size_t ids) {
