@@ -143,7 +143,7 @@ Model open_model(const std::string& name, const Params& params, const fs::path& 
   TokenizerSpec spec =
       gguf != nullptr ? gguf_tokenizer_spec(*gguf) : read_tokenizer_json(path / "tokenizer.json");
   const PreTokenizer pre = spec.pre;
-  model.tokenizer = std::make_shared<const Tokenizer>(std::move(spec));
+  model.tokenizer = std::make_shared<const Tokenizer>(spec);
   if (model.tokenizer->vocab_size() > checkpoint->config().vocab) {
     throw ModelError(
         ModelFault::kBadConfig,

@@ -29,8 +29,8 @@ struct Alphabet {
 };
 
 const Alphabet& alphabet() {
-  static const Alphabet instance;
-  return instance;
+  static const Alphabet kInstance;
+  return kInstance;
 }
 
 }  // namespace

@@ -56,7 +56,8 @@ class TokenCache {
   // Length and outer bytes spread words well enough, and leave the full hash to the map.
   Shard& shard_of(std::string_view key) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(key[i]); };
-    return shards_[(key.size() + byte(key.size() / 2) * 5u + byte(key.size() - 1)) % kShards];
+    return shards_[(key.size() + std::size_t{byte(key.size() / 2)} * 5 + byte(key.size() - 1)) %
+                   kShards];
   }
 
   std::array<Shard, kShards> shards_;

@@ -283,7 +283,7 @@ struct Tokenizer::State {
   mutable TokenCache cache;
 };
 
-Tokenizer::Tokenizer(TokenizerSpec spec) : state_(std::make_unique<State>(spec)) {}
+Tokenizer::Tokenizer(const TokenizerSpec& spec) : state_(std::make_unique<State>(spec)) {}
 
 Tokenizer::~Tokenizer() = default;
 

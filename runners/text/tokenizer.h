@@ -48,7 +48,7 @@ class Tokenizer {
  public:
   /// ModelError: kBadConfig for a merge of unknown tokens, ids out of range, duplicates;
   /// kUnsupported for features that are refused.
-  explicit Tokenizer(TokenizerSpec spec);
+  explicit Tokenizer(const TokenizerSpec& spec);
   ~Tokenizer();
 
   /// Ids of `text`; nothing is prepended.
