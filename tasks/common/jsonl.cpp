@@ -3,8 +3,11 @@
 #include "tasks/common/jsonl.h"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
+#include <array>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <system_error>
 
@@ -17,6 +20,27 @@ std::string field_names(const Json& object) {
   std::string names;
   for (const auto& [key, value] : object.items()) names += (names.empty() ? "" : ", ") + key;
   return names;
+}
+
+// The bytes of a file, unpacked when they are gzip's.
+std::string content_of(const std::filesystem::path& file, std::size_t most_bytes) {
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(file, error);
+  if (error) {
+    throw DataError(fmt::format("{}: cannot be read: {}", file.string(), error.message()));
+  }
+  if (size > most_bytes) {
+    throw DataError(
+        fmt::format("{}: {} bytes, expected at most {}", file.string(), size, most_bytes));
+  }
+  std::string content(size, '\0');
+  std::ifstream in(file, std::ios::binary);
+  in.read(content.data(), static_cast<std::streamsize>(size));
+  if (!in) {
+    throw DataError(
+        fmt::format("{}: cannot be read: got {} of {} bytes", file.string(), in.gcount(), size));
+  }
+  return content.starts_with("\x1f\x8b") ? gunzip(content, most_bytes, file.string()) : content;
 }
 
 }  // namespace
@@ -75,23 +99,67 @@ void parse_jsonl(std::string_view content, const std::string& name,
 
 void read_jsonl(const std::filesystem::path& file, const std::function<void(const JsonlRow&)>& row,
                 const JsonlLimits& limits) {
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(file, error);
-  if (error) {
-    throw DataError(fmt::format("{}: cannot be read: {}", file.string(), error.message()));
-  }
-  if (size > limits.file_bytes) {
+  parse_jsonl(content_of(file, limits.file_bytes), file.string(), row, limits);
+}
+
+void parse_json_array(std::string_view content, const std::string& name,
+                      const std::function<void(const JsonlRow&)>& row, const JsonlLimits& limits) {
+  if (content.size() > limits.file_bytes) {
     throw DataError(
-        fmt::format("{}: {} bytes, expected at most {}", file.string(), size, limits.file_bytes));
+        fmt::format("{}: {} bytes, expected at most {}", name, content.size(), limits.file_bytes));
   }
-  std::string content(size, '\0');
-  std::ifstream in(file, std::ios::binary);
-  in.read(content.data(), static_cast<std::streamsize>(size));
-  if (!in) {
-    throw DataError(
-        fmt::format("{}: cannot be read: got {} of {} bytes", file.string(), in.gcount(), size));
+  Json rows;
+  try {
+    rows = parse_json(content);
+  } catch (const DataError& error) {
+    throw DataError(name + ": " + error.what());
   }
-  parse_jsonl(content, file.string(), row, limits);
+  if (!rows.is_array() || rows.empty()) {
+    throw DataError(fmt::format("{}: found {}, expected an array of objects", name,
+                                rows.is_array() ? "an empty array" : rows.type_name()));
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::string where = fmt::format("{}[{}]", name, i);
+    if (!rows[i].is_object()) {
+      throw DataError(fmt::format("{}: found {}, expected a JSON object", where, rows[i].type_name()));
+    }
+    row(JsonlRow(i, where, std::move(rows[i])));
+  }
+}
+
+void read_json_array(const std::filesystem::path& file,
+                     const std::function<void(const JsonlRow&)>& row, const JsonlLimits& limits) {
+  parse_json_array(content_of(file, limits.file_bytes), file.string(), row, limits);
+}
+
+std::string gunzip(std::string_view packed, std::size_t most_bytes, const std::string& name) {
+  constexpr int kGzipOnly = 15 + 16;  // zlib's way to ask for it: the largest window, plus 16
+  ASDBENCH_CHECK(packed.size() <= std::numeric_limits<uInt>::max(), "zlib counts with 32 bits");
+  z_stream stream{};
+  if (inflateInit2(&stream, kGzipOnly) != Z_OK) throw InternalError("zlib cannot start");
+  // zlib reads through a pointer that is not const; it does not write there.
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
+  stream.avail_in = static_cast<uInt>(packed.size());
+  std::string content;
+  std::array<char, 65536> buffer{};
+  int state = Z_OK;
+  while (state == Z_OK || (state == Z_STREAM_END && stream.avail_in > 0)) {
+    if (state == Z_STREAM_END) inflateReset(&stream);
+    stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
+    stream.avail_out = static_cast<uInt>(buffer.size());
+    state = inflate(&stream, Z_NO_FLUSH);
+    content.append(buffer.data(), buffer.size() - stream.avail_out);
+    if (content.size() > most_bytes) break;
+  }
+  inflateEnd(&stream);
+  if (content.size() > most_bytes) {
+    throw DataError(fmt::format("{}: unpacks to more than the {} bytes allowed", name, most_bytes));
+  }
+  if (state != Z_STREAM_END) {
+    throw DataError(fmt::format("{}: damaged gzip data: {}", name,
+                                state == Z_BUF_ERROR ? "it ends early" : "it does not unpack"));
+  }
+  return content;
 }
 
 void refuse_duplicate_ids(const Samples& samples, const std::string& name) {

@@ -1,4 +1,4 @@
-// Data files of one JSON object a line: hostile bytes to checked rows.
+// Data files of JSON objects, one a line or in one array: hostile bytes to checked rows.
 #pragma once
 
 #include <cstddef>
@@ -43,9 +43,23 @@ struct JsonlLimits {
 void parse_jsonl(std::string_view content, const std::string& name,
                  const std::function<void(const JsonlRow&)>& row, const JsonlLimits& limits = {});
 
-/// The same for a file; DataError when it cannot be read or is larger than the limit.
+/// The same for a file, packed with gzip or not; DataError when it cannot be read, is no sound gzip
+/// or is larger than the limit, packed or unpacked.
 void read_jsonl(const std::filesystem::path& file, const std::function<void(const JsonlRow&)>& row,
                 const JsonlLimits& limits = {});
+
+/// Calls `row` for each object of one JSON array, as `name[17]`. DataError for anything else, for an
+/// empty array and for more bytes than the limit of a file.
+void parse_json_array(std::string_view content, const std::string& name,
+                      const std::function<void(const JsonlRow&)>& row,
+                      const JsonlLimits& limits = {});
+void read_json_array(const std::filesystem::path& file,
+                     const std::function<void(const JsonlRow&)>& row,
+                     const JsonlLimits& limits = {});
+
+/// Unpacks gzip data of one or several members into at most `most_bytes`; `name` names them in the
+/// DataError.
+std::string gunzip(std::string_view packed, std::size_t most_bytes, const std::string& name);
 
 /// DataError that names the first id that occurs twice and both of its rows.
 void refuse_duplicate_ids(const Samples& samples, const std::string& name);

@@ -78,6 +78,69 @@ TEST(Jsonl, ReportsFilesThatCannotBeRead) {
   EXPECT_EQ(rows, 1u);
 }
 
+// Two rows, packed by gzip.
+const std::string kPacked(
+    "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xab\x56\x2a\x51\xb2\x52\x4a\x54\xaa\xe5"
+    "\xaa\x06\xb3\x92\x80\x2c\x00\x7d\x8a\x8c\x3b\x14\x00\x00\x00",
+    35);
+
+TEST(Gzip, UnpacksOneMemberOrSeveral) {
+  const std::string rows = "{\"t\":\"a\"}\n{\"t\":\"b\"}\n";
+  EXPECT_EQ(gunzip(kPacked, 100, "a.gz"), rows);
+  EXPECT_EQ(gunzip(kPacked + kPacked, 100, "a.gz"), rows + rows);
+  EXPECT_EQ(gunzip(kPacked, rows.size(), "a.gz"), rows);
+}
+
+TEST(Gzip, RefusesWhatIsDamagedCutOrTooLarge) {
+  const auto refusal = [](const std::string& bytes, std::size_t most) -> std::string {
+    try {
+      gunzip(bytes, most, "a.gz");
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(refusal(kPacked, 19), HasSubstr("a.gz: unpacks to more than the 19 bytes"));
+  for (std::size_t length = 1; length < kPacked.size(); ++length) {
+    EXPECT_THAT(refusal(kPacked.substr(0, length), 100), HasSubstr("it ends early")) << length;
+  }
+  std::string damaged = kPacked;
+  damaged[kPacked.size() - 6] ^= 1;  // the checksum
+  EXPECT_THAT(refusal(damaged, 100), HasSubstr("a.gz: damaged gzip data: it does not unpack"));
+  EXPECT_THAT(refusal(kPacked + "x", 100), HasSubstr("damaged gzip data"));
+  EXPECT_THAT(refusal("plain", 100), HasSubstr("damaged gzip data"));
+}
+
+TEST(Gzip, FilesAreRecognisedByTheirBytes) {
+  const auto file = std::filesystem::path(::testing::TempDir()) / "jsonl_test_packed.jsonl.gz";
+  std::ofstream(file, std::ios::binary) << kPacked;
+  std::size_t rows = 0;
+  read_jsonl(file, [&](const JsonlRow&) { ++rows; });
+  EXPECT_EQ(rows, 2u);
+  // A megabyte of blanks in a kilobyte: the limit holds for the unpacked bytes too.
+  EXPECT_THROW(read_jsonl(ASDBENCH_SOURCE_DIR "/tasks/fuzz/corpus/jsonl/bomb.gz",
+                          [](const JsonlRow&) {}, {.file_bytes = 10'000}),
+               DataError);
+}
+
+TEST(JsonArray, NamesTheElementThatIsWrong) {
+  const auto answer = [](std::string_view content) -> std::string {
+    std::string values;
+    try {
+      parse_json_array(content, "a.json", [&](const JsonlRow& row) { values += row.text("t"); });
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return values;
+  };
+  EXPECT_EQ(answer("[{\"t\":\"a\"},\n {\"t\":\"b\"}]"), "ab");
+  EXPECT_THAT(answer("[{\"t\":\"a\"},3]"), HasSubstr("a.json[1]: found number"));
+  EXPECT_THAT(answer("[{\"t\":\"a\"},{}]"), HasSubstr("a.json[1]: field \"t\" is missing"));
+  EXPECT_THAT(answer("[]"), HasSubstr("a.json: found an empty array"));
+  EXPECT_THAT(answer("{}"), HasSubstr("a.json: found object, expected an array"));
+  EXPECT_THAT(answer("[{\"t\":"), HasSubstr("a.json: "));
+}
+
 TEST(DuplicateIds, AreRefusedWithBothRows) {
   Samples samples(3);
   samples[0].id = "test/0";
