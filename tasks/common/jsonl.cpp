@@ -121,7 +121,8 @@ void parse_json_array(std::string_view content, const std::string& name,
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::string where = fmt::format("{}[{}]", name, i);
     if (!rows[i].is_object()) {
-      throw DataError(fmt::format("{}: found {}, expected a JSON object", where, rows[i].type_name()));
+      throw DataError(
+          fmt::format("{}: found {}, expected a JSON object", where, rows[i].type_name()));
     }
     row(JsonlRow(i, where, std::move(rows[i])));
   }

@@ -48,8 +48,8 @@ void parse_jsonl(std::string_view content, const std::string& name,
 void read_jsonl(const std::filesystem::path& file, const std::function<void(const JsonlRow&)>& row,
                 const JsonlLimits& limits = {});
 
-/// Calls `row` for each object of one JSON array, as `name[17]`. DataError for anything else, for an
-/// empty array and for more bytes than the limit of a file.
+/// Calls `row` for each object of one JSON array, as `name[17]`. DataError for anything else, for
+/// an empty array and for more bytes than the limit of a file.
 void parse_json_array(std::string_view content, const std::string& name,
                       const std::function<void(const JsonlRow&)>& row,
                       const JsonlLimits& limits = {});
