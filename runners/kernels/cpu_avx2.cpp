@@ -49,11 +49,20 @@ struct Avx2 {
   static long long word(Words words, int lane) { return words[lane]; }
 
   using Int = __m256i;
-  static constexpr int kPanelVectors = 3;
-  static constexpr int kDirectRows = 4;
   static constexpr int kTileRows = 4;
+  static constexpr int kChains = 15;  // sums and weights that registers hold
 
   static Float fma(Float a, Float b, Float c) { return _mm256_fmadd_ps(a, b, c); }
+  /// sums[v] += weights[v] * *x, fused.
+  template <int rows, int vectors>
+  static void add_products(Float* sums, const Float* weights, const float* x) {
+    Float value;
+    asm volatile("vbroadcastss %1, %0" : "=x"(value) : "m"(*x));
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) {
+      asm volatile("vfmadd231ps %2, %1, %0" : "+x"(sums[v]) : "x"(weights[v]), "x"(value));
+    }
+  }
   static Float add(Float a, Float b) { return _mm256_add_ps(a, b); }
   static Float subtract(Float a, Float b) { return _mm256_sub_ps(a, b); }
   static float sum_lanes(Float a) {
@@ -77,25 +86,38 @@ struct Avx2 {
     const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values));
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
   }
-  static Float load_int8(const std::int8_t* values) {
-    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(values));
-    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
-  }
   static Int load_int(const std::int32_t* values) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values));
+  }
+  template <int bits>
+  static Int shift_left(Int value) {
+    return _mm256_slli_epi32(value, bits);
   }
   template <int bits>
   static Int shift_right(Int value) {
     return _mm256_srli_epi32(value, bits);
   }
-  static Float four_bits(Int low) {
-    return _mm256_cvtepi32_ps(_mm256_and_si256(low, _mm256_set1_epi32(15)));
+  /// The highest byte as a signed integer.
+  static Int shift_byte_down(Int value) { return _mm256_srai_epi32(value, 24); }
+  // Weights are loaded again for each use: registers are full of sums, and the compiler would keep
+  // the weights and spill sums.
+  static Int load_again(const std::int32_t* values) {
+    Int value;
+    asm volatile("vmovdqu %1, %0" : "=x"(value) : "m"(*reinterpret_cast<const __m256i_u*>(values)));
+    return value;
   }
-  static Float five_bits(Int low, Int high) {
-    const Int fifth = _mm256_slli_epi32(_mm256_and_si256(high, _mm256_set1_epi32(1)), 4);
-    const Int four = _mm256_and_si256(low, _mm256_set1_epi32(15));
-    return _mm256_cvtepi32_ps(_mm256_or_si256(four, fifth));
+  static Int load_masked(const std::int32_t* values, int mask) {
+    Int value;
+    asm volatile("vpand %1, %2, %0"
+                 : "=x"(value)
+                 : "m"(*reinterpret_cast<const __m256i_u*>(values)), "x"(_mm256_set1_epi32(mask)));
+    return value;
   }
+  static Int bit_and(Int value, int mask) {
+    return _mm256_and_si256(value, _mm256_set1_epi32(mask));
+  }
+  static Int bit_or(Int a, Int b) { return _mm256_or_si256(a, b); }
+  static Float to_float(Int value) { return _mm256_cvtepi32_ps(value); }
 };
 
 }  // namespace
@@ -103,7 +125,7 @@ struct Avx2 {
 const CpuKernels kAvx2Kernels = {
     .score_rows = score_rows_cpu<Avx2>,
     .read = read_cpu<Avx2>,
-    .panel_outputs = Avx2::kPanelVectors * Avx2::kLanes,
+    .prepare_rows = prepare_rows_cpu<Avx2>,
     .linear_panel = linear_panel_cpu<Avx2>,
     .swiglu = swiglu_cpu<Avx2>,
     .attend_chunk = attend_chunk_cpu<Avx2>,

@@ -41,11 +41,27 @@ struct Avx512 {
   static long long word(Words words, int lane) { return words[lane]; }
 
   using Int = __m512i;
-  static constexpr int kPanelVectors = 3;
-  static constexpr int kDirectRows = 8;
   static constexpr int kTileRows = 8;
+  static constexpr int kChains = 30;  // sums and weights that registers hold
 
   static Float fma(Float a, Float b, Float c) { return _mm512_fmadd_ps(a, b, c); }
+  /// sums[v] += weights[v] * *x, fused.
+  template <int rows, int vectors>
+  static void add_products(Float* sums, const Float* weights, const float* x) {
+    if constexpr (rows <= 4) {
+#pragma GCC unroll 8
+      for (int v = 0; v < vectors; ++v) {
+        asm volatile("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(sums[v]) : "v"(weights[v]), "m"(*x));
+      }
+      return;
+    }
+    Float value;
+    asm volatile("vbroadcastss %1, %0" : "=v"(value) : "m"(*x));
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) {
+      asm volatile("vfmadd231ps %2, %1, %0" : "+v"(sums[v]) : "v"(weights[v]), "v"(value));
+    }
+  }
   static Float add(Float a, Float b) { return _mm512_add_ps(a, b); }
   static Float subtract(Float a, Float b) { return _mm512_sub_ps(a, b); }
   static float sum_lanes(Float a) { return _mm512_reduce_add_ps(a); }
@@ -65,26 +81,38 @@ struct Avx512 {
     const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values));
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
   }
-  static Float load_int8(const std::int8_t* values) {
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values));
-    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
-  }
   static Int load_int(const std::int32_t* values) { return _mm512_loadu_si512(values); }
+  template <int bits>
+  static Int shift_left(Int value) {
+    return _mm512_slli_epi32(value, bits);
+  }
   template <int bits>
   static Int shift_right(Int value) {
     return _mm512_srli_epi32(value, bits);
   }
-  static Float four_bits(Int low) {
-    // One table look-up, which reads the low four bits of each index and no others.
-    return _mm512_permutexvar_ps(
-        low, _mm512_setr_ps(0.0f, 1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f, 7.0f, 8.0f, 9.0f, 10.0f,
-                            11.0f, 12.0f, 13.0f, 14.0f, 15.0f));
+  /// The highest byte as a signed integer.
+  static Int shift_byte_down(Int value) { return _mm512_srai_epi32(value, 24); }
+  // Weights are loaded again for each use: registers are full of sums, and the compiler would keep
+  // the weights and spill sums.
+  static Int load_again(const std::int32_t* values) {
+    Int value;
+    asm volatile("vmovdqu32 %1, %0"
+                 : "=v"(value)
+                 : "m"(*reinterpret_cast<const __m512i_u*>(values)));
+    return value;
   }
-  static Float five_bits(Int low, Int high) {
-    const Int fifth = _mm512_slli_epi32(_mm512_and_si512(high, _mm512_set1_epi32(1)), 4);
-    const Int four = _mm512_and_si512(low, _mm512_set1_epi32(15));
-    return _mm512_cvtepi32_ps(_mm512_or_si512(four, fifth));
+  static Int load_masked(const std::int32_t* values, int mask) {
+    Int value;
+    asm volatile("vpandd %1, %2, %0"
+                 : "=v"(value)
+                 : "m"(*reinterpret_cast<const __m512i_u*>(values)), "v"(_mm512_set1_epi32(mask)));
+    return value;
   }
+  static Int bit_and(Int value, int mask) {
+    return _mm512_and_si512(value, _mm512_set1_epi32(mask));
+  }
+  static Int bit_or(Int a, Int b) { return _mm512_or_si512(a, b); }
+  static Float to_float(Int value) { return _mm512_cvtepi32_ps(value); }
 };
 
 }  // namespace
@@ -92,7 +120,7 @@ struct Avx512 {
 const CpuKernels kAvx512Kernels = {
     .score_rows = score_rows_cpu<Avx512>,
     .read = read_cpu<Avx512>,
-    .panel_outputs = Avx512::kPanelVectors * Avx512::kLanes,
+    .prepare_rows = prepare_rows_cpu<Avx512>,
     .linear_panel = linear_panel_cpu<Avx512>,
     .swiglu = swiglu_cpu<Avx512>,
     .attend_chunk = attend_chunk_cpu<Avx512>,

@@ -6,6 +6,7 @@
 
 #include "runners/kernels/attention_cpu.h"
 #include "runners/kernels/isa.h"
+#include "runners/kernels/linear_cpu.h"
 #include "runners/kernels/score_rows.h"
 #include "runners/kernels/weight_format.h"
 
@@ -18,13 +19,15 @@ struct CpuKernels {
   /// Exclusive or of `count` 64-bit words at `words`, 64-byte aligned, `count` a multiple of 64:
   /// the plain read that bandwidth is measured with.
   std::uint64_t (*read)(const std::uint64_t* words, std::int64_t count);
-  /// Outputs of a panel of this set; a packed matrix is laid out for it.
-  int panel_outputs;
-  /// sums [rows, panel_outputs] += x [rows, inputs] times one packed panel; sums 64-byte aligned,
-  /// rows >= 1. The order of operations of linear.h.
-  void (*linear_panel)(WeightFormat format, const std::byte* panel, std::int64_t inputs,
-                       const float* x, std::int64_t x_stride, int rows, float* sums);
-  /// gate [count] becomes silu(gate) * up; count is a multiple of panel_outputs.
+  /// Rows [rows, inputs] as linear_panel reads them: `values` [blocks, rows, kBlock], padded with
+  /// zeros and, for formats with nibbles, divided by the power of their place (panel_layout.h);
+  /// `sums` [blocks, rows]. Both 64-byte aligned.
+  void (*prepare_rows)(const float* x, std::int64_t x_stride, int rows, std::int64_t inputs,
+                       bool for_nibbles, float* values, float* sums);
+  /// sums [rows, kPanel] += x times one packed panel; rows >= 1. The order of operations of
+  /// linear.h.
+  void (*linear_panel)(WeightFormat format, const PanelTask& task);
+  /// gate [count] becomes silu(gate) * up; count is a multiple of kPanel.
   void (*swiglu)(float* gate, const float* up, std::int64_t count);
   /// attention_cpu.h.
   void (*attend_chunk)(const ChunkTask& task);

@@ -35,11 +35,17 @@ struct Plain {
   static std::uint64_t word(Words words, int) { return words; }
 
   using Int = std::int32_t;
-  static constexpr int kPanelVectors = 8;
-  static constexpr int kDirectRows = 1;
   static constexpr int kTileRows = 1;
+  static constexpr int kChains = 2 * kPanel;
 
   static Float fma(Float a, Float b, Float c) { return a * b + c; }
+  /// sums[v] += weights[v] * *x.
+  template <int rows, int vectors>
+  static void add_products(Float* sums, const Float* weights, const float* x) {
+    const Float value = broadcast(*x);
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) sums[v] = fma(weights[v], value, sums[v]);
+  }
   static Float add(Float a, Float b) { return a + b; }
   static Float subtract(Float a, Float b) { return a - b; }
   static float sum_lanes(Float a) { return a; }
@@ -52,16 +58,21 @@ struct Plain {
   }
   static Float load_f16(const std::uint16_t* values) { return half_to_float(*values); }
   static Float load_bf16(const std::uint16_t* values) { return bf16_to_float(*values); }
-  static Float load_int8(const std::int8_t* values) { return static_cast<float>(*values); }
   static Int load_int(const std::int32_t* values) { return *values; }
+  template <int bits>
+  static Int shift_left(Int value) {
+    return static_cast<Int>(static_cast<std::uint32_t>(value) << bits);
+  }
   template <int bits>
   static Int shift_right(Int value) {
     return static_cast<Int>(static_cast<std::uint32_t>(value) >> bits);
   }
-  static Float four_bits(Int low) { return static_cast<float>(low & 15); }
-  static Float five_bits(Int low, Int high) {
-    return static_cast<float>((low & 15) | ((high & 1) << 4));
-  }
+  static Int shift_byte_down(Int value) { return value >> 24; }
+  static Int load_again(const std::int32_t* values) { return *values; }
+  static Int load_masked(const std::int32_t* values, int mask) { return *values & mask; }
+  static Int bit_and(Int value, int mask) { return value & mask; }
+  static Int bit_or(Int a, Int b) { return a | b; }
+  static Float to_float(Int value) { return static_cast<float>(value); }
 };
 
 }  // namespace
@@ -69,7 +80,7 @@ struct Plain {
 const CpuKernels kPlainKernels = {
     .score_rows = score_rows_cpu<Plain>,
     .read = read_cpu<Plain>,
-    .panel_outputs = Plain::kPanelVectors * Plain::kLanes,
+    .prepare_rows = prepare_rows_cpu<Plain>,
     .linear_panel = linear_panel_cpu<Plain>,
     .swiglu = swiglu_cpu<Plain>,
     .attend_chunk = attend_chunk_cpu<Plain>,

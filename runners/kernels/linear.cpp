@@ -21,13 +21,27 @@ namespace {
 
 // Rows that one pass over a panel serves; more rows are several passes.
 constexpr std::int64_t kPassRows = 32;
-constexpr int kMaxPanel = 64;
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 31;
 
 std::uint16_t load_u16(const std::byte* from) {
   std::uint16_t value;
   std::memcpy(&value, from, sizeof(value));
   return value;
+}
+
+std::uint32_t load_u32(const std::byte* from) {
+  std::uint32_t value;
+  std::memcpy(&value, from, sizeof(value));
+  return value;
+}
+
+/// The fifth bits of a block, from the file's order (bit i for input i) into the panel's.
+std::uint32_t ordered_high_bits(std::uint32_t stored) {
+  std::uint32_t ordered = 0;
+  for (int input = 0; input < kBlock; ++input) {
+    ordered |= ((stored >> input) & 1u) << fifth_bit(input);
+  }
+  return ordered;
 }
 
 /// The integers of a block of a Q4 or Q5 row: `bytes` after the scales, `high` the fifth bits.
@@ -79,13 +93,12 @@ PackedMatrix::PackedMatrix(WeightFormat format, std::int64_t outputs, std::int64
       isa_(isa),
       outputs_(outputs),
       inputs_(inputs),
-      panel_outputs_(cpu_kernels(isa).panel_outputs) {
-  // At most 2^31 / 32 blocks of 4 * 32 * 64 bytes: no overflow.
-  panel_bytes_ =
-      (inputs + kBlock - 1) / kBlock * panel_layout(format, static_cast<int>(panel_outputs_)).bytes;
-  const std::int64_t count = panels();
-  if (panel_bytes_ > std::numeric_limits<std::int64_t>::max() / count) throw std::bad_alloc();
-  data_ = allocate_pages(static_cast<std::size_t>(count * panel_bytes_));
+      panels_((outputs + kPanel - 1) / kPanel),
+      // At most 2^31 / 32 blocks of 4 * 32 * 48 bytes: no overflow.
+      panel_bytes_((inputs + kBlock - 1) / kBlock * panel_layout(format).bytes) {
+  static_cast<void>(cpu_kernels(isa));  // refuses a set that this CPU lacks
+  if (panel_bytes_ > std::numeric_limits<std::int64_t>::max() / panels_) throw std::bad_alloc();
+  data_ = allocate_pages(static_cast<std::size_t>(panels_ * panel_bytes_));
 }
 
 PackedMatrix PackedMatrix::pack(WeightFormat format, std::int64_t outputs, std::int64_t inputs,
@@ -129,15 +142,15 @@ PackedMatrix PackedMatrix::from_rows(WeightFormat format, std::int64_t outputs, 
 }
 
 void PackedMatrix::pack_row(std::int64_t output, const std::byte* source) {
-  const PanelLayout layout = panel_layout(format_, static_cast<int>(panel_outputs_));
-  const std::int64_t place = output % panel_outputs_;
-  std::byte* block = data_.get() + output / panel_outputs_ * panel_bytes_;
+  const PanelLayout layout = panel_layout(format_);
+  const std::int64_t place = output % kPanel;
+  std::byte* block = data_.get() + output / kPanel * panel_bytes_;
   const int width = block_inputs(format_) == 1 ? block_bytes(format_) : 0;  // of a plain value
   for (std::int64_t begin = 0; begin < inputs_; begin += kBlock, block += layout.bytes) {
     const int count = static_cast<int>(std::min<std::int64_t>(kBlock, inputs_ - begin));
     if (width != 0) {
       for (int input = 0; input < count; ++input, source += width) {
-        std::memcpy(block + (input * panel_outputs_ + place) * width, source,
+        std::memcpy(block + (input * kPanel + place) * width, source,
                     static_cast<std::size_t>(width));
       }
       continue;
@@ -147,16 +160,18 @@ void PackedMatrix::pack_row(std::int64_t output, const std::byte* source) {
     std::memcpy(scales + place * 2, source, 2);
     const std::byte* integers = source + 2;
     if (layout.has_offsets) {
-      std::memcpy(scales + (panel_outputs_ + place) * 2, integers, 2);
+      std::memcpy(scales + (kPanel + place) * 2, integers, 2);
       integers += 2;
     }
     if (layout.has_high_bits) {
-      std::memcpy(block + layout.high_bits + place * 4, integers, 4);
+      const std::uint32_t word = ordered_high_bits(load_u32(integers));
+      std::memcpy(block + layout.high_bits + place * 4, &word, 4);
       integers += 4;
     }
     if (format_ == WeightFormat::kQ8_0) {
-      for (int input = 0; input < kBlock; ++input) {
-        block[input * panel_outputs_ + place] = integers[input];
+      for (int input = 0; input < kBlock; input += kWordBytes) {
+        std::memcpy(block + (input / kWordBytes * kPanel + place) * kWordBytes, integers + input,
+                    kWordBytes);
       }
     } else {
       for (int group = 0; group < kBlock / kNibbles; ++group) {
@@ -164,7 +179,7 @@ void PackedMatrix::pack_row(std::int64_t output, const std::byte* source) {
         for (int i = 0; i < kNibbles; ++i) {
           word |= static_cast<std::uint32_t>(nibble(integers, group * kNibbles + i)) << (4 * i);
         }
-        std::memcpy(block + (group * panel_outputs_ + place) * 4, &word, 4);
+        std::memcpy(block + (group * kPanel + place) * 4, &word, 4);
       }
     }
     source += block_bytes(format_);
@@ -177,13 +192,13 @@ void PackedMatrix::unpack_row(std::int64_t output, std::span<float> values) cons
         "row " + std::to_string(output) + " into " + std::to_string(values.size()) + " values",
         format_, outputs_, inputs_);
   }
-  const PanelLayout layout = panel_layout(format_, static_cast<int>(panel_outputs_));
-  const std::int64_t place = output % panel_outputs_;
-  const std::byte* block = panel(output / panel_outputs_);
+  const PanelLayout layout = panel_layout(format_);
+  const std::int64_t place = output % kPanel;
+  const std::byte* block = panel(output / kPanel);
   for (std::int64_t input = 0; input < inputs_; ++input) {
     const auto in_block = static_cast<int>(input % kBlock);
     float& value = values[static_cast<std::size_t>(input)];
-    const std::byte* plain = block + (in_block * panel_outputs_ + place) * block_bytes(format_);
+    const std::byte* plain = block + (in_block * kPanel + place) * block_bytes(format_);
     if (format_ == WeightFormat::kF32) {
       std::memcpy(&value, plain, 4);
     } else if (format_ == WeightFormat::kF16) {
@@ -194,19 +209,19 @@ void PackedMatrix::unpack_row(std::int64_t output, std::span<float> values) cons
       const std::byte* scales = block + layout.scales + place * 2;
       const float scale = half_to_float(load_u16(scales));
       if (format_ == WeightFormat::kQ8_0) {
-        const auto stored = std::to_integer<std::uint8_t>(block[in_block * panel_outputs_ + place]);
-        value = static_cast<float>(static_cast<std::int8_t>(stored)) * scale;
+        const std::byte stored =
+            block[(in_block / kWordBytes * kPanel + place) * kWordBytes + in_block % kWordBytes];
+        value = static_cast<float>(std::to_integer<std::int8_t>(stored)) * scale;
       } else {
-        std::uint32_t word;
-        std::memcpy(&word, block + (in_block / kNibbles * panel_outputs_ + place) * 4, 4);
+        const std::uint32_t word = load_u32(block + (in_block / kNibbles * kPanel + place) * 4);
         std::uint32_t integer = (word >> (in_block % kNibbles * 4)) & 15u;
         if (layout.has_high_bits) {
-          std::memcpy(&word, block + layout.high_bits + place * 4, 4);
-          integer |= ((word >> in_block) & 1u) << 4;
+          const std::uint32_t high = load_u32(block + layout.high_bits + place * 4);
+          integer |= ((high >> fifth_bit(in_block)) & 1u) << 4;
         }
         // Exact products: at most 5 bits times the 11 of a float16.
         value = layout.has_offsets ? static_cast<float>(integer) * scale +
-                                         half_to_float(load_u16(scales + panel_outputs_ * 2))
+                                         half_to_float(load_u16(scales + kPanel * 2))
                                    : (static_cast<float>(integer) - layout.zero) * scale;
       }
     }
@@ -218,7 +233,7 @@ namespace {
 
 /// Sums of one panel for some rows; a task's whole working memory.
 struct Sums {
-  alignas(64) std::array<float, kPassRows * kMaxPanel> values;
+  alignas(64) std::array<float, kPassRows * kPanel> values;
 };
 
 /// Throws unless the matrices can be multiplied in one round.
@@ -231,6 +246,97 @@ void check_same_shape(const PackedMatrix& first, const PackedMatrix& other, std:
   }
 }
 
+std::int64_t blocks_of(const PackedMatrix& weights) {
+  return (weights.inputs() + kBlock - 1) / kBlock;
+}
+
+/// Activations of one pass as the kernels read them, for matrices with nibbles and for others. Each
+/// thread that calls linear() has one, which grows to its largest pass.
+class Activations {
+ public:
+  static Activations& of_this_thread() {
+    thread_local Activations activations;
+    return activations;
+  }
+
+  /// Begins the pass over `rows` rows of `x`.
+  void start(const CpuKernels& kernels, Rows x, std::int64_t rows, std::int64_t inputs) {
+    kernels_ = &kernels;
+    x_ = x;
+    rows_ = static_cast<int>(rows);
+    inputs_ = inputs;
+    for (Prepared& prepared : prepared_) prepared.is_there = false;
+  }
+
+  /// For a matrix of `format`; prepared at the first call of the pass, which must be on its thread.
+  PreparedRows prepare(WeightFormat format) {
+    Prepared& prepared = prepared_[has_nibbles(format) ? 1 : 0];
+    const std::int64_t blocks = (inputs_ + kBlock - 1) / kBlock;
+    const std::int64_t values = blocks * rows_ * kBlock;
+    const std::int64_t floats = values + blocks * rows_;
+    const auto lines = static_cast<std::size_t>((floats + kLineFloats - 1) / kLineFloats);
+    if (prepared.lines.size() < lines) prepared.lines.resize(lines);
+    float* memory = prepared.lines.front().values;
+    if (!prepared.is_there) {
+      kernels_->prepare_rows(x_.data, x_.stride, rows_, inputs_, has_nibbles(format), memory,
+                             memory + values);
+      prepared.is_there = true;
+    }
+    return {memory, memory + values, rows_};
+  }
+
+ private:
+  static constexpr std::int64_t kLineFloats = kCacheLine / sizeof(float);
+  struct alignas(kCacheLine) Line {
+    float values[kLineFloats];
+  };
+  struct Prepared {
+    std::vector<Line> lines;
+    bool is_there = false;
+  };
+  const CpuKernels* kernels_ = nullptr;
+  Rows x_;
+  int rows_ = 0;
+  std::int64_t inputs_ = 0;
+  std::array<Prepared, 2> prepared_;
+};
+
+/// One panel of `weights` times the prepared rows, into sums.
+void multiply_panel(const CpuKernels& kernels, const PackedMatrix& weights, std::int64_t panel,
+                    std::int64_t next, const PreparedRows& x, float* sums) {
+  kernels.linear_panel(weights.format(),
+                       {.panel = weights.panel(panel),
+                        .next = weights.panel(std::min(next, weights.panels() - 1)),
+                        .blocks = blocks_of(weights),
+                        .x = x,
+                        .sums = sums});
+}
+
+/// One panel of one output for the rows of a pass, which begin at row `done` of it.
+void linear_task(const CpuKernels& kernels, const LinearOutput& target, std::int64_t panel,
+                 std::int64_t next, const PreparedRows& x, std::int64_t done) {
+  const PackedMatrix& weights = *target.weights;
+  const std::int64_t first = panel * kPanel;
+  const std::int64_t count = std::min<std::int64_t>(kPanel, weights.outputs() - first);
+  Sums sums;
+  for (int row = 0; row < x.rows; ++row) {
+    float* start = sums.values.data() + row * kPanel;
+    std::fill_n(start, kPanel, 0.0f);
+    if (target.bias != nullptr) std::copy_n(target.bias + first, count, start);
+  }
+  multiply_panel(kernels, weights, panel, next, x, sums.values.data());
+  for (int row = 0; row < x.rows; ++row) {
+    const float* sum = sums.values.data() + row * kPanel;
+    float* out = target.out.data + (done + row) * target.out.stride + first;
+    if (target.residual.data == nullptr) {
+      std::copy_n(sum, count, out);
+    } else {
+      const float* residual = target.residual.data + (done + row) * target.residual.stride + first;
+      for (std::int64_t i = 0; i < count; ++i) out[i] = sum[i] + residual[i];
+    }
+  }
+}
+
 }  // namespace
 
 void linear(Pool& pool, Rows x, std::int64_t rows, std::span<const LinearOutput> outputs) {
@@ -240,38 +346,24 @@ void linear(Pool& pool, Rows x, std::int64_t rows, std::span<const LinearOutput>
     panels += output.weights->panels();
   }
   if (rows == 0 || panels == 0) return;
-  const CpuKernels& kernels = cpu_kernels(outputs.front().weights->isa());
-  const int panel = kernels.panel_outputs;
-  pool.run(panels, [&](std::int64_t task) {
-    const LinearOutput* target = outputs.data();
-    while (task >= target->weights->panels()) task -= (target++)->weights->panels();
-    const PackedMatrix& weights = *target->weights;
-    const std::int64_t first = task * panel;
-    const std::int64_t count = std::min<std::int64_t>(panel, weights.outputs() - first);
-    Sums sums;
-    for (std::int64_t done = 0; done < rows; done += kPassRows) {
-      const std::int64_t some = std::min(kPassRows, rows - done);
-      for (std::int64_t row = 0; row < some; ++row) {
-        float* start = sums.values.data() + row * panel;
-        std::fill_n(start, panel, 0.0f);
-        if (target->bias != nullptr) std::copy_n(target->bias + first, count, start);
-      }
-      kernels.linear_panel(weights.format(), weights.panel(task), weights.inputs(),
-                           x.data + done * x.stride, x.stride, static_cast<int>(some),
-                           sums.values.data());
-      for (std::int64_t row = 0; row < some; ++row) {
-        const float* sum = sums.values.data() + row * panel;
-        float* out = target->out.data + (done + row) * target->out.stride + first;
-        if (target->residual.data == nullptr) {
-          std::copy_n(sum, count, out);
-        } else {
-          const float* residual =
-              target->residual.data + (done + row) * target->residual.stride + first;
-          for (std::int64_t i = 0; i < count; ++i) out[i] = sum[i] + residual[i];
-        }
-      }
+  const PackedMatrix& front = *outputs.front().weights;
+  const CpuKernels& kernels = cpu_kernels(front.isa());
+  Activations& activations = Activations::of_this_thread();
+  for (std::int64_t done = 0; done < rows; done += kPassRows) {
+    activations.start(kernels, {x.data + done * x.stride, x.stride},
+                      std::min(kPassRows, rows - done), front.inputs());
+    PreparedRows prepared[2];
+    for (const LinearOutput& output : outputs) {
+      const WeightFormat format = output.weights->format();
+      prepared[has_nibbles(format) ? 1 : 0] = activations.prepare(format);
     }
-  });
+    pool.run(panels, [&](std::int64_t task) {
+      const LinearOutput* target = outputs.data();
+      while (task >= target->weights->panels()) task -= (target++)->weights->panels();
+      linear_task(kernels, *target, task, task + pool.threads(),
+                  prepared[has_nibbles(target->weights->format()) ? 1 : 0], done);
+    });
+  }
 }
 
 void linear_swiglu(Pool& pool, Rows x, std::int64_t rows, const PackedMatrix& gate,
@@ -281,29 +373,29 @@ void linear_swiglu(Pool& pool, Rows x, std::int64_t rows, const PackedMatrix& ga
     throw std::invalid_argument("linear_swiglu: gate has " + std::to_string(gate.outputs()) +
                                 " outputs, up " + std::to_string(up.outputs()));
   }
-  if (rows == 0) return;
   const CpuKernels& kernels = cpu_kernels(gate.isa());
-  const int panel = kernels.panel_outputs;
-  pool.run(gate.panels(), [&](std::int64_t task) {
-    const std::int64_t first = task * panel;
-    const std::int64_t count = std::min<std::int64_t>(panel, gate.outputs() - first);
-    Sums gates;
-    Sums ups;
-    for (std::int64_t done = 0; done < rows; done += kPassRows) {
-      const std::int64_t some = std::min(kPassRows, rows - done);
-      for (const auto& [weights, sums] : {std::pair{&gate, &gates}, std::pair{&up, &ups}}) {
-        std::fill_n(sums->values.data(), some * panel, 0.0f);
-        kernels.linear_panel(weights->format(), weights->panel(task), weights->inputs(),
-                             x.data + done * x.stride, x.stride, static_cast<int>(some),
-                             sums->values.data());
-      }
-      kernels.swiglu(gates.values.data(), ups.values.data(), some * panel);
-      for (std::int64_t row = 0; row < some; ++row) {
-        std::copy_n(gates.values.data() + row * panel, count,
+  Activations& activations = Activations::of_this_thread();
+  for (std::int64_t done = 0; done < rows; done += kPassRows) {
+    activations.start(kernels, {x.data + done * x.stride, x.stride},
+                      std::min(kPassRows, rows - done), gate.inputs());
+    const PreparedRows gate_x = activations.prepare(gate.format());
+    const PreparedRows up_x = activations.prepare(up.format());
+    pool.run(gate.panels(), [&](std::int64_t task) {
+      const std::int64_t first = task * kPanel;
+      const std::int64_t count = std::min<std::int64_t>(kPanel, gate.outputs() - first);
+      Sums gates;
+      Sums ups;
+      std::fill_n(gates.values.data(), gate_x.rows * kPanel, 0.0f);
+      std::fill_n(ups.values.data(), gate_x.rows * kPanel, 0.0f);
+      multiply_panel(kernels, gate, task, task + pool.threads(), gate_x, gates.values.data());
+      multiply_panel(kernels, up, task, task + pool.threads(), up_x, ups.values.data());
+      kernels.swiglu(gates.values.data(), ups.values.data(), gate_x.rows * kPanel);
+      for (int row = 0; row < gate_x.rows; ++row) {
+        std::copy_n(gates.values.data() + row * kPanel, count,
                     out.data + (done + row) * out.stride + first);
       }
-    }
-  });
+    });
+  }
 }
 
 }  // namespace asdbench::kernels

@@ -41,18 +41,15 @@ class PackedMatrix {
   WeightFormat format() const { return format_; }
   Isa isa() const { return isa_; }
   /// What a pass over the matrix reads.
-  std::int64_t bytes() const { return panels() * panel_bytes_; }
+  std::int64_t bytes() const { return panels_ * panel_bytes_; }
 
   /// The weights of one output, dequantised exactly: `values` [inputs]. This is also the embedding
   /// lookup of a tied head. Errors: std::invalid_argument for a row or size that does not exist.
   void unpack_row(std::int64_t output, std::span<float> values) const;
 
-  /// For the kernels: panels of panel_outputs() outputs (the last one padded with zeros), each
+  /// For the kernels: panels of kPanel outputs (the last one padded with zeros), each
   /// panel_bytes() long.
-  std::int64_t panels() const {
-    return panel_outputs_ == 0 ? 0 : (outputs_ + panel_outputs_ - 1) / panel_outputs_;
-  }
-  std::int64_t panel_outputs() const { return panel_outputs_; }
+  std::int64_t panels() const { return panels_; }
   std::int64_t panel_bytes() const { return panel_bytes_; }
   const std::byte* panel(std::int64_t index) const { return data_.get() + index * panel_bytes_; }
 
@@ -64,7 +61,7 @@ class PackedMatrix {
   Isa isa_ = Isa::kPlain;
   std::int64_t outputs_ = 0;
   std::int64_t inputs_ = 0;
-  std::int64_t panel_outputs_ = 0;
+  std::int64_t panels_ = 0;
   std::int64_t panel_bytes_ = 0;
   std::shared_ptr<std::byte> data_;  // shares a slab with its neighbours (slab.h)
 };
@@ -90,14 +87,16 @@ struct LinearOutput {
 /// out = x W^T (+ bias) (+ residual), for each of `outputs` (Q, K and V in one round of the pool).
 ///
 /// Shapes:  `x` [rows, inputs], the inputs of every matrix; rows >= 0. x and out must not overlap.
-/// Numbers: an output is bias (or 0) followed by one fused multiply-add per input in rising order
-/// of
-///          the input, then one addition of the residual. Nothing else enters it: its bits do not
-///          depend on the other rows, their number, the threads, or the matrices beside it, and are
-///          equal on AVX2 and AVX-512. Plain rounds the product first. Weights are dequantised
-///          exactly.
-/// Errors:  std::invalid_argument when the matrices differ in inputs or instruction set. NaN and
-///          infinity propagate as in float32. Allocates nothing.
+/// Numbers: float32. An output begins as its bias (or 0). Per block of 32 inputs, in rising order,
+///          one fused multiply-add per input, also in rising order, sums activation times stored
+///          integer; the sum times the block's scale is added to the output, then the offset times
+///          the sum of the block's activations. Unquantised weights are one chain over all inputs.
+///          The residual comes last. Nothing else enters: the bits do not depend on the other rows,
+///          their number, the threads, or the matrices beside it, and are equal on AVX2 and
+///          AVX-512. Plain rounds products first. Weights are exact; an activation below 2^-102
+///          may lose low bits to the scaling of panel_layout.h.
+/// Errors:  std::invalid_argument when the matrices differ in inputs or instruction set. A NaN
+///          or an infinity in a row makes its outputs NaN or infinite. Allocates nothing.
 void linear(Pool& pool, Rows x, std::int64_t rows, std::span<const LinearOutput> outputs);
 
 /// out = silu(x Wgate^T) * (x Wup^T), silu(a) = a / (1 + exp(-a)).

@@ -10,272 +10,357 @@
 namespace asdbench::kernels {
 
 // A vector holds neighbouring outputs of a panel, never neighbouring inputs: each output is one
-// chain of fused multiply-adds over the inputs, whose order nothing can change. That is what makes
-// the bits of a row independent of everything beside it.
+// chain of operations over the inputs, whose order nothing can change. That is what makes the bits
+// of a row independent of everything beside it.
 
-/// Calls sink(input, weights) for the inputs of one block of a panel in rising order; `weights` are
-/// Simd::kPanelVectors vectors. `count` is below kBlock only in the last block of an unquantised
-/// matrix.
-template <class Simd, WeightFormat format, class Sink>
-inline __attribute__((always_inline)) void decode_block(const std::byte* block, int count,
-                                                        Sink sink) {
-  using Float = typename Simd::Float;
-  using Int = typename Simd::Int;
-  constexpr int kVectors = Simd::kPanelVectors;
-  constexpr std::int64_t kLanes = Simd::kLanes;
-  constexpr std::int64_t kPanel = kVectors * kLanes;
-  constexpr PanelLayout kLayout = panel_layout(format, kPanel);
-  Float weights[kVectors];
-  if constexpr (format == WeightFormat::kF32) {
-    for (int input = 0; input < count; ++input) {
-      const auto* values = reinterpret_cast<const float*>(block) + input * kPanel;
-#pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) weights[v] = Simd::load(values + v * kLanes);
-      sink(input, weights);
-    }
-  } else if constexpr (format == WeightFormat::kF16 || format == WeightFormat::kBf16) {
-    for (int input = 0; input < count; ++input) {
-      const auto* values = reinterpret_cast<const std::uint16_t*>(block) + input * kPanel;
-#pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) {
-        weights[v] = format == WeightFormat::kF16 ? Simd::load_f16(values + v * kLanes)
-                                                  : Simd::load_bf16(values + v * kLanes);
-      }
-      sink(input, weights);
-    }
-  } else {
-    Float scales[kVectors];
-    Float offsets[kVectors];
-    const auto* stored = reinterpret_cast<const std::uint16_t*>(block + kLayout.scales);
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) {
-      scales[v] = Simd::load_f16(stored + v * kLanes);
-      if constexpr (kLayout.has_offsets) {
-        offsets[v] = Simd::load_f16(stored + kPanel + v * kLanes);
-      } else {
-        // (q - zero) * d as one fused operation: d is a float16, so the product is exact.
-        offsets[v] = Simd::multiply(scales[v], Simd::broadcast(-kLayout.zero));
-      }
-    }
-    if constexpr (format == WeightFormat::kQ8_0) {
+/// Some rows of activations as the kernels read them (prepare_rows).
+struct PreparedRows {
+  const float* values = nullptr;  // [blocks, rows, kBlock]
+  const float* sums = nullptr;    // [blocks, rows]: of a block's activations
+  int rows = 0;
+};
+
+/// One panel times some rows.
+struct PanelTask {
+  const std::byte* panel;
+  const std::byte* next;  // what this thread will probably read after the panel; prefetched only
+  std::int64_t blocks;
+  PreparedRows x;
+  float* sums;  // [rows, kPanel], 64-byte aligned; the result is added to it
+};
+
+/// Sum of the kBlock floats at `values`, by halves: the same bits on every instruction set.
+template <class Simd>
+float sum_block(const float* values) {
+  constexpr int kVectors = kBlock / Simd::kLanes;
+  typename Simd::Float sums[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) sums[v] = Simd::load(values + v * Simd::kLanes);
+#pragma GCC unroll 5
+  for (int half = kVectors / 2; half > 0; half /= 2) {
 #pragma GCC unroll 2
-      for (int input = 0; input < kBlock; ++input) {
-        const auto* values = reinterpret_cast<const std::int8_t*>(block) + input * kPanel;
-#pragma GCC unroll 8
-        for (int v = 0; v < kVectors; ++v) {
-          weights[v] = Simd::multiply(Simd::load_int8(values + v * kLanes), scales[v]);
-        }
-        sink(input, weights);
-      }
-    } else {
-      Int high[kVectors];
-      if constexpr (kLayout.has_high_bits) {
-        const auto* bits = reinterpret_cast<const std::int32_t*>(block + kLayout.high_bits);
-#pragma GCC unroll 8
-        for (int v = 0; v < kVectors; ++v) high[v] = Simd::load_int(bits + v * kLanes);
-      }
-      for (int group = 0; group < kBlock / kNibbles; ++group) {
-        const auto* words = reinterpret_cast<const std::int32_t*>(block) + group * kPanel;
-        Int low[kVectors];
-#pragma GCC unroll 8
-        for (int v = 0; v < kVectors; ++v) low[v] = Simd::load_int(words + v * kLanes);
-#pragma GCC unroll 8
-        for (int i = 0; i < kNibbles; ++i) {
-#pragma GCC unroll 8
-          for (int v = 0; v < kVectors; ++v) {
-            if constexpr (kLayout.has_high_bits) {
-              weights[v] = Simd::five_bits(low[v], high[v]);
-              high[v] = Simd::template shift_right<1>(high[v]);
-            } else {
-              weights[v] = Simd::four_bits(low[v]);
-            }
-            low[v] = Simd::template shift_right<4>(low[v]);
-            weights[v] = Simd::fma(weights[v], scales[v], offsets[v]);
-          }
-          sink(group * kNibbles + i, weights);
-        }
-      }
-    }
+    for (int v = 0; v < half; ++v) sums[v] = Simd::add(sums[v], sums[v + half]);
   }
+  return Simd::sum_lanes(sums[0]);
 }
 
-/// sums [row_count, kPanel] += one panel times x, weights dequantised in registers.
-template <class Simd, WeightFormat format, int row_count>
-void panel_direct(const std::byte* panel, std::int64_t inputs, const float* x,
-                  std::int64_t x_stride, float* sums) {
-  using Float = typename Simd::Float;
-  constexpr int kVectors = Simd::kPanelVectors;
-  constexpr std::int64_t kLanes = Simd::kLanes;
-  constexpr std::int64_t kPanel = kVectors * kLanes;
-  constexpr PanelLayout kLayout = panel_layout(format, kPanel);
-  Float chains[row_count][kVectors];
-#pragma GCC unroll 8
-  for (int row = 0; row < row_count; ++row) {
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) {
-      chains[row][v] = Simd::load(sums + row * kPanel + v * kLanes);
-    }
+/// CpuKernels::prepare_rows.
+template <class Simd>
+void prepare_rows_cpu(const float* x, std::int64_t x_stride, int rows, std::int64_t inputs,
+                      bool for_nibbles, float* values, float* sums) {
+  alignas(64) float factors[kBlock];
+  for (int i = 0; i < kBlock; ++i) {
+    factors[i] = for_nibbles ? 1.0f / static_cast<float>(1 << (4 * nibble_place(i))) : 1.0f;
   }
   for (std::int64_t begin = 0; begin < inputs; begin += kBlock) {
-    const int count = inputs - begin < kBlock ? static_cast<int>(inputs - begin) : kBlock;
-    for (int line = 0; line < kLayout.bytes; line += kCacheLine) {
-      __builtin_prefetch(panel + line + kPrefetchAhead);
-    }
-    const float* block_x = x + begin;
-    decode_block<Simd, format>(
-        panel,
-        count, [&](int input, const Float(&weights)[kVectors]) __attribute__((always_inline)) {
-#pragma GCC unroll 8
-          for (int row = 0; row < row_count; ++row) {
-            const Float value = Simd::broadcast(block_x[row * x_stride + input]);
-#pragma GCC unroll 8
-            for (int v = 0; v < kVectors; ++v) {
-              chains[row][v] = Simd::fma(weights[v], value, chains[row][v]);
-            }
-          }
-        });
-    panel += kLayout.bytes;
-  }
-#pragma GCC unroll 8
-  for (int row = 0; row < row_count; ++row) {
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) {
-      Simd::store(sums + row * kPanel + v * kLanes, chains[row][v]);
+    for (int row = 0; row < rows; ++row) {
+      const float* from = x + row * x_stride + begin;
+      alignas(64) float padded[kBlock] = {};
+      if (inputs - begin < kBlock) {
+        for (std::int64_t i = 0; i < inputs - begin; ++i) padded[i] = from[i];
+        from = padded;
+      }
+      *sums++ = sum_block<Simd>(from);
+#pragma GCC unroll 4
+      for (int i = 0; i < kBlock; i += Simd::kLanes) {
+        Simd::store(values + i, Simd::multiply(Simd::load(from + i), Simd::load(factors + i)));
+      }
+      values += kBlock;
     }
   }
 }
 
-/// sums [row_count, kPanel] += dequantised weights [count, kPanel] times x.
-template <class Simd, int row_count>
-void tile(const float* weights, int count, const float* x, std::int64_t x_stride, float* sums) {
-  using Float = typename Simd::Float;
-  constexpr int kVectors = Simd::kPanelVectors;
-  constexpr std::int64_t kLanes = Simd::kLanes;
-  constexpr std::int64_t kPanel = kVectors * kLanes;
-  Float chains[row_count][kVectors];
+/// The inputs of one word of Q8_0 per output, from `byte` on.
+template <class Simd, int vectors, int byte, class Sink>
+inline __attribute__((always_inline)) void decode_bytes(const std::int32_t* words, int input,
+                                                        Sink& sink) {
+  typename Simd::Float weights[vectors];
 #pragma GCC unroll 8
-  for (int row = 0; row < row_count; ++row) {
+  for (int v = 0; v < vectors; ++v) {
+    const auto word =
+        Simd::template shift_left<24 - 8 * byte>(Simd::load_again(words + v * Simd::kLanes));
+    weights[v] = Simd::to_float(Simd::shift_byte_down(word));
+  }
+  sink(input + byte, weights);
+  if constexpr (byte + 1 < kWordBytes) {
+    decode_bytes<Simd, vectors, byte + 1>(words, input, sink);
+  }
+}
+
+/// The inputs of one word of Q4 or Q5 per output; `high` has their fifth bits in place, and those
+/// of the next word afterwards.
+template <class Simd, bool has_high_bits, int vectors, class Sink>
+inline __attribute__((always_inline)) void decode_nibbles(const std::int32_t* words, int input,
+                                                          typename Simd::Int (&high)[vectors],
+                                                          Sink& sink) {
+  using Int = typename Simd::Int;
+  typename Simd::Float weights[vectors];
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) {
-      chains[row][v] = Simd::load(sums + row * kPanel + v * kLanes);
+  for (int nibble = 0; nibble < kNibbles; ++nibble) {
+    const bool highest = nibble == kNibbles - 1;
+    const int place = 4 * nibble_place(nibble);
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) {
+      const std::int32_t* from = words + v * Simd::kLanes;
+      Int integer =
+          highest ? Simd::bit_and(Simd::template shift_right<4>(Simd::load_int(from)), 15 << place)
+                  : Simd::load_masked(from, 15 << place);
+      if constexpr (has_high_bits) {
+        const Int fifth = highest ? Simd::template shift_left<28>(high[v]) : high[v];
+        integer = Simd::bit_or(integer, Simd::bit_and(fifth, 16 << place));
+      }
+      weights[v] = Simd::to_float(integer);
+    }
+    sink(input + nibble, weights);
+  }
+  if constexpr (has_high_bits) {
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) high[v] = Simd::template shift_right<1>(high[v]);
+  }
+}
+
+/// Calls sink(input, weights) for the inputs of one block in rising order; `weights` are `vectors`
+/// vectors of outputs from `first` on: the values of an unquantised matrix, else the stored
+/// integers, nibbles times the power of their place.
+template <class Simd, WeightFormat format, int vectors, class Sink>
+inline __attribute__((always_inline)) void decode_block(const std::byte* block, int first,
+                                                        Sink sink) {
+  constexpr int kLanes = Simd::kLanes;
+  constexpr PanelLayout kLayout = panel_layout(format);
+  typename Simd::Float weights[vectors];
+  if constexpr (!is_quantised(format)) {
+    for (int input = 0; input < kBlock; ++input) {
+      const std::int64_t at = input * kPanel + first;
+#pragma GCC unroll 8
+      for (int v = 0; v < vectors; ++v) {
+        if constexpr (format == WeightFormat::kF32) {
+          weights[v] = Simd::load(reinterpret_cast<const float*>(block) + at + v * kLanes);
+        } else {
+          const auto* values = reinterpret_cast<const std::uint16_t*>(block) + at + v * kLanes;
+          weights[v] =
+              format == WeightFormat::kF16 ? Simd::load_f16(values) : Simd::load_bf16(values);
+        }
+      }
+      sink(input, weights);
+    }
+    return;
+  }
+  const auto* words = reinterpret_cast<const std::int32_t*>(block) + first;
+  if constexpr (format == WeightFormat::kQ8_0) {
+    for (int input = 0; input < kBlock; input += kWordBytes, words += kPanel) {
+      decode_bytes<Simd, vectors, 0>(words, input, sink);
     }
   }
+  if constexpr (has_nibbles(format)) {
+    typename Simd::Int high[vectors];
+    if constexpr (kLayout.has_high_bits) {
+      const auto* bits = reinterpret_cast<const std::int32_t*>(block + kLayout.high_bits) + first;
+#pragma GCC unroll 8
+      for (int v = 0; v < vectors; ++v) high[v] = Simd::load_int(bits + v * kLanes);
+    }
+    for (int input = 0; input < kBlock; input += kNibbles, words += kPanel) {
+      decode_nibbles<Simd, kLayout.has_high_bits, vectors>(words, input, high, sink);
+    }
+  }
+}
+
+/// Where a tile finds the weights of a block.
+enum class Source {
+  kPacked,         // in the panel
+  kPackedAndKeep,  // in the panel; leaves them decoded for the tiles of further rows
+  kKept,           // decoded before
+};
+
+/// Part of the result that a tile works on: rows by vectors of neighbouring outputs.
+template <class Simd, WeightFormat format, int rows, int vectors>
+struct Tile {
+  using Float = typename Simd::Float;
+  static constexpr PanelLayout kLayout = panel_layout(format);
+
+  const float* x;       // [rows, kBlock]
+  const float* x_sums;  // [rows]
+  float* sums;          // [rows, kPanel], from the tile's first output on
+  Float chains[rows][vectors];
+
+  inline __attribute__((always_inline)) void begin() {
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r) {
+      // A zero point is a multiple of the sum of the activations: the chain begins there.
+      const Float start = Simd::broadcast(kLayout.zero == 0.0f ? 0.0f : -kLayout.zero * x_sums[r]);
+#pragma GCC unroll 8
+      for (int v = 0; v < vectors; ++v) chains[r][v] = is_quantised(format) ? start : sum(r, v);
+    }
+  }
+  inline __attribute__((always_inline)) void multiply(int input, const Float (&weights)[vectors]) {
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r) {
+      Simd::template add_products<rows, vectors>(chains[r], weights, x + r * kBlock + input);
+    }
+  }
+  /// Adds the chains to the sums; `scales` as float16, followed kPanel further by offsets.
+  inline __attribute__((always_inline)) void end(const std::uint16_t* stored) {
+    Float scales[vectors];
+    Float offsets[vectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) {
+      if constexpr (is_quantised(format)) scales[v] = Simd::load_f16(stored + v * Simd::kLanes);
+      if constexpr (kLayout.has_offsets) {
+        offsets[v] = Simd::load_f16(stored + kPanel + v * Simd::kLanes);
+      }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 8
+      for (int v = 0; v < vectors; ++v) {
+        Float all = chains[r][v];
+        if constexpr (is_quantised(format)) all = Simd::fma(all, scales[v], sum(r, v));
+        if constexpr (kLayout.has_offsets) {
+          all = Simd::fma(offsets[v], Simd::broadcast(x_sums[r]), all);
+        }
+        Simd::store(sums + r * kPanel + v * Simd::kLanes, all);
+      }
+    }
+  }
+  inline __attribute__((always_inline)) Float sum(int r, int v) const {
+    return Simd::load(sums + r * kPanel + v * Simd::kLanes);
+  }
+};
+
+/// Block `index` of the task for rows [row, row + rows) and `vectors` vectors of outputs from
+/// `first` on. `kept` [kBlock, kPanel] holds one decoded block.
+template <class Simd, WeightFormat format, int rows, int vectors, Source source>
+inline __attribute__((always_inline)) void multiply_tile(const PanelTask& task,
+                                                         const std::byte* block, std::int64_t index,
+                                                         int row, int first, float* kept) {
+  using Float = typename Simd::Float;
+  Tile<Simd, format, rows, vectors> tile;
+  tile.x = task.x.values + (index * task.x.rows + row) * kBlock;
+  tile.x_sums = task.x.sums + index * task.x.rows + row;
+  tile.sums = task.sums + row * kPanel + first;
+  tile.begin();
+  if constexpr (source == Source::kKept) {
 #pragma GCC unroll 2
-  for (int input = 0; input < count; ++input) {
-    Float values[kVectors];
+    for (int input = 0; input < kBlock; ++input) {
+      Float weights[vectors];
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) {
-      values[v] = Simd::load(weights + input * kPanel + v * kLanes);
-    }
-#pragma GCC unroll 8
-    for (int row = 0; row < row_count; ++row) {
-      const Float value = Simd::broadcast(x[row * x_stride + input]);
-#pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) {
-        chains[row][v] = Simd::fma(values[v], value, chains[row][v]);
+      for (int v = 0; v < vectors; ++v) {
+        weights[v] = Simd::load_once(kept + input * kPanel + first + v * Simd::kLanes);
       }
+      tile.multiply(input, weights);
     }
-  }
-#pragma GCC unroll 8
-  for (int row = 0; row < row_count; ++row) {
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) {
-      Simd::store(sums + row * kPanel + v * kLanes, chains[row][v]);
-    }
-  }
-}
-
-template <class Simd, int row_count>
-void tile_rows(const float* weights, int count, const float* x, std::int64_t x_stride, int rows,
-               float* sums) {
-  if constexpr (row_count > 1) {
-    if (rows < row_count) {
-      tile_rows<Simd, row_count - 1>(weights, count, x, x_stride, rows, sums);
-      return;
-    }
-  }
-  tile<Simd, row_count>(weights, count, x, x_stride, sums);
-}
-
-/// Many rows: each stretch of the panel is dequantised once into the first-level cache.
-template <class Simd, WeightFormat format>
-void panel_tiled(const std::byte* panel, std::int64_t inputs, const float* x, std::int64_t x_stride,
-                 int rows, float* sums) {
-  using Float = typename Simd::Float;
-  constexpr int kVectors = Simd::kPanelVectors;
-  constexpr std::int64_t kLanes = Simd::kLanes;
-  constexpr std::int64_t kPanel = kVectors * kLanes;
-  constexpr PanelLayout kLayout = panel_layout(format, kPanel);
-  // 24 KiB of dequantised weights: beside a few rows of x they fit a first-level cache of 32 KiB.
-  constexpr std::int64_t kStretch = 6'144 / kPanel / kBlock * kBlock;
-  alignas(64) float weights[kStretch * kPanel];
-  for (std::int64_t begin = 0; begin < inputs; begin += kStretch) {
-    const int count = inputs - begin < kStretch ? static_cast<int>(inputs - begin) : kStretch;
-    for (int done = 0; done < count; done += kBlock) {
-      for (int line = 0; line < kLayout.bytes; line += kCacheLine) {
-        __builtin_prefetch(panel + line + kPrefetchAhead);
-      }
-      float* stretch = weights + done * kPanel;
-      decode_block<Simd, format>(
-          panel, count - done < kBlock ? count - done : kBlock,
-          [&](int input, const Float(&values)[kVectors]) __attribute__((always_inline)) {
-#pragma GCC unroll 8
-            for (int v = 0; v < kVectors; ++v) {
-              Simd::store(stretch + input * kPanel + v * kLanes, values[v]);
-            }
-          });
-      panel += kLayout.bytes;
-    }
-    for (int row = 0; row < rows; row += Simd::kTileRows) {
-      const int tiled = rows - row < Simd::kTileRows ? rows - row : Simd::kTileRows;
-      tile_rows<Simd, Simd::kTileRows>(weights, count, x + begin + row * x_stride, x_stride, tiled,
-                                       sums + row * kPanel);
-    }
-  }
-}
-
-template <class Simd, WeightFormat format, int row_count>
-void panel_rows(const std::byte* panel, std::int64_t inputs, const float* x, std::int64_t x_stride,
-                int rows, float* sums) {
-  if constexpr (row_count > 1) {
-    if (rows < row_count) {
-      panel_rows<Simd, format, row_count - 1>(panel, inputs, x, x_stride, rows, sums);
-      return;
-    }
-  }
-  if (rows == row_count) {
-    panel_direct<Simd, format, row_count>(panel, inputs, x, x_stride, sums);
   } else {
-    panel_tiled<Simd, format>(panel, inputs, x, x_stride, rows, sums);
+    const auto multiply = [&](int input, const Float(&weights)[vectors])
+        __attribute__((always_inline)) {
+      if constexpr (source == Source::kPackedAndKeep) {
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; ++v) {
+          Simd::store(kept + input * kPanel + first + v * Simd::kLanes, weights[v]);
+        }
+      }
+      tile.multiply(input, weights);
+    };
+    decode_block<Simd, format, vectors>(block, first, multiply);
   }
+  constexpr int kScales = panel_layout(format).scales;
+  tile.end(reinterpret_cast<const std::uint16_t*>(block + kScales) + first);
+}
+
+/// All outputs of one block for rows [row, row + rows). Never inlined: in a larger function the
+/// compiler keeps the chains in memory.
+template <class Simd, WeightFormat format, int rows, Source source>
+__attribute__((noinline)) void multiply_block(const PanelTask& task, const std::byte* block,
+                                              std::int64_t index, int row, float* kept) {
+  constexpr int kAll = kPanel / Simd::kLanes;
+  // As many chains as registers hold beside the weights.
+  constexpr int kVectors = (rows + 1) * kAll <= Simd::kChains ? kAll : kAll / 2;
+  for (int first = 0; first < kPanel; first += kVectors * Simd::kLanes) {
+    multiply_tile<Simd, format, rows, kVectors, source>(task, block, index, row, first, kept);
+  }
+}
+
+/// Reads ahead by the bytes of one block, into the next panel at the end of this one.
+inline __attribute__((always_inline)) void prefetch_block(const PanelTask& task, int block_bytes,
+                                                          std::int64_t index) {
+  const std::int64_t ahead = index * block_bytes + kPrefetchAhead;
+  const std::int64_t panel_bytes = task.blocks * block_bytes;
+  const std::byte* from =
+      ahead < panel_bytes ? task.panel + ahead : task.next + (ahead - panel_bytes);
+  for (int line = 0; line < block_bytes; line += kCacheLine) __builtin_prefetch(from + line);
+}
+
+template <class Simd, WeightFormat format, int rows>
+void multiply_rows(const PanelTask& task) {
+  constexpr int kBlockBytes = panel_layout(format).bytes;
+  for (std::int64_t index = 0; index < task.blocks; ++index) {
+    prefetch_block(task, kBlockBytes, index);
+    multiply_block<Simd, format, rows, Source::kPacked>(task, task.panel + index * kBlockBytes,
+                                                        index, 0, nullptr);
+  }
+}
+
+/// Rows from `row` on, at most `most`, of a block that was decoded before.
+template <class Simd, WeightFormat format, int most>
+void multiply_kept(const PanelTask& task, const std::byte* block, std::int64_t index, int row,
+                   float* kept) {
+  if constexpr (most > 1) {
+    if (task.x.rows - row < most) {
+      return multiply_kept<Simd, format, most - 1>(task, block, index, row, kept);
+    }
+  }
+  multiply_block<Simd, format, most, Source::kKept>(task, block, index, row, kept);
+}
+
+/// More rows than a tile has: the first tile decodes, the others find its floats in the nearest
+/// cache.
+template <class Simd, WeightFormat format>
+void multiply_many_rows(const PanelTask& task) {
+  constexpr int kBlockBytes = panel_layout(format).bytes;
+  constexpr int kRows = Simd::kTileRows;
+  alignas(64) float kept[kBlock * kPanel];
+  for (std::int64_t index = 0; index < task.blocks; ++index) {
+    const std::byte* block = task.panel + index * kBlockBytes;
+    prefetch_block(task, kBlockBytes, index);
+    multiply_block<Simd, format, kRows, Source::kPackedAndKeep>(task, block, index, 0, kept);
+    for (int row = kRows; row < task.x.rows; row += kRows) {
+      multiply_kept<Simd, format, kRows>(task, block, index, row, kept);
+    }
+  }
+}
+
+template <class Simd, WeightFormat format, int most>
+void multiply_panel(const PanelTask& task) {
+  if constexpr (most > 1) {
+    if (task.x.rows < most) return multiply_panel<Simd, format, most - 1>(task);
+  }
+  if (task.x.rows == most) return multiply_rows<Simd, format, most>(task);
+  multiply_many_rows<Simd, format>(task);
 }
 
 /// CpuKernels::linear_panel.
 template <class Simd>
-void linear_panel_cpu(WeightFormat format, const std::byte* panel, std::int64_t inputs,
-                      const float* x, std::int64_t x_stride, int rows, float* sums) {
-  constexpr int kDirect = Simd::kDirectRows;
+void linear_panel_cpu(WeightFormat format, const PanelTask& task) {
+  constexpr int kMost = Simd::kTileRows;
   switch (format) {
     case WeightFormat::kF32:
-      return panel_rows<Simd, WeightFormat::kF32, kDirect>(panel, inputs, x, x_stride, rows, sums);
+      return multiply_panel<Simd, WeightFormat::kF32, kMost>(task);
     case WeightFormat::kF16:
-      return panel_rows<Simd, WeightFormat::kF16, kDirect>(panel, inputs, x, x_stride, rows, sums);
+      return multiply_panel<Simd, WeightFormat::kF16, kMost>(task);
     case WeightFormat::kBf16:
-      return panel_rows<Simd, WeightFormat::kBf16, kDirect>(panel, inputs, x, x_stride, rows, sums);
+      return multiply_panel<Simd, WeightFormat::kBf16, kMost>(task);
     case WeightFormat::kQ8_0:
-      return panel_rows<Simd, WeightFormat::kQ8_0, kDirect>(panel, inputs, x, x_stride, rows, sums);
+      return multiply_panel<Simd, WeightFormat::kQ8_0, kMost>(task);
     case WeightFormat::kQ4_0:
-      return panel_rows<Simd, WeightFormat::kQ4_0, kDirect>(panel, inputs, x, x_stride, rows, sums);
+      return multiply_panel<Simd, WeightFormat::kQ4_0, kMost>(task);
     case WeightFormat::kQ4_1:
-      return panel_rows<Simd, WeightFormat::kQ4_1, kDirect>(panel, inputs, x, x_stride, rows, sums);
+      return multiply_panel<Simd, WeightFormat::kQ4_1, kMost>(task);
     case WeightFormat::kQ5_0:
-      return panel_rows<Simd, WeightFormat::kQ5_0, kDirect>(panel, inputs, x, x_stride, rows, sums);
+      return multiply_panel<Simd, WeightFormat::kQ5_0, kMost>(task);
     case WeightFormat::kQ5_1:
-      return panel_rows<Simd, WeightFormat::kQ5_1, kDirect>(panel, inputs, x, x_stride, rows, sums);
+      return multiply_panel<Simd, WeightFormat::kQ5_1, kMost>(task);
   }
 }
 
-/// CpuKernels::swiglu: gate [count] becomes silu(gate) * up; count is a multiple of kLanes.
+/// CpuKernels::swiglu: gate [count] becomes silu(gate) * up; count is a multiple of kPanel.
 template <class Simd>
 void swiglu_cpu(float* gate, const float* up, std::int64_t count) {
   using Float = typename Simd::Float;
