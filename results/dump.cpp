@@ -15,7 +15,8 @@ using OrderedJson = nlohmann::ordered_json;
 
 /// The coordinates of a cell, in the order in which they are printed and sorted by.
 constexpr const char* kCoordinates =
-    "cell.task, cell.split, cell.task_version, cell.data_sha256, cell.target, cell.target_sha256, "
+    "cell.task, cell.split, cell.task_version, cell.task_options, cell.data_sha256, cell.target, "
+    "cell.target_sha256, "
     "cell.target_options, cell.drafter, cell.drafter_options, cell.drafts, cell.verifier, "
     "cell.verifier_options, cell.regret_budget, cell.gate, cell.max_exceptions, cell.max_tokens, "
     "cell.batch, cell.weight_dtype, cell.compute_dtype, cell.logit_dtype, cell.device, "
@@ -82,12 +83,13 @@ void ResultStore::dump_outputs(std::ostream& out) const {
     SQLite::Statement outputs(
         state_->database,
         std::string("SELECT output.id, output.tokens, output.sample_id, output.repeat, "
-                    "output.cluster, output.status, output.error, output.prompt_sha256, "
+                    "output.turn, output.cluster, output.category, output.status, output.error, "
+                    "output.prompt_sha256, "
                     "output.identity_sha256, output.completion, output.finish_reason, "
                     "output.prompt_tokens, output.output_tokens, output.passes, "
                     "output.exceptions, output.regret, ") +
             kCoordinates + " FROM output JOIN cell ON cell.id = output.cell_id ORDER BY " +
-            kCoordinates + ", cell.key, output.sample_id, output.repeat");
+            kCoordinates + ", cell.key, output.sample_id, output.repeat, output.turn");
     SQLite::Statement sums(state_->database, R"(
       SELECT count(*) AS count, coalesce(sum(drafted), 0) AS drafted,
         coalesce(sum(accepted), 0) AS accepted, coalesce(sum(kept), 0) AS kept,
@@ -102,7 +104,7 @@ void ResultStore::dump_outputs(std::ostream& out) const {
     SQLite::Statement scores(state_->database, R"(
       SELECT scorer, scorer_version, verdict, value, answer, rule, outcome, detail FROM score
       WHERE output_id = ? ORDER BY scorer, scorer_version)");
-    constexpr int kFirstCoordinate = 16;
+    constexpr int kFirstCoordinate = 18;
     while (outputs.executeStep()) {
       const auto column = [&](const char* name) { return value_of(outputs.getColumn(name)); };
       const std::int64_t id = outputs.getColumn(0).getInt64();
@@ -110,7 +112,9 @@ void ResultStore::dump_outputs(std::ostream& out) const {
       line["cell"] = row_of(outputs, kFirstCoordinate);
       line["sample"] = column("sample_id");
       line["repeat"] = column("repeat");
+      line["turn"] = column("turn");
       line["cluster"] = column("cluster");
+      line["category"] = column("category");
       line["status"] = column("status");
       line["error"] = column("error");
       line["prompt_sha256"] = column("prompt_sha256");

@@ -38,6 +38,7 @@ CREATE TABLE cell (                           -- one point of the matrix; one co
   split TEXT NOT NULL,
   grader TEXT NOT NULL,
   task_version INTEGER NOT NULL,
+  task_options TEXT NOT NULL,                 -- what beside split and grader selects prompts: subset, shots, variant
   data_sha256 TEXT NOT NULL,
   target TEXT NOT NULL,
   target_sha256 TEXT NOT NULL,
@@ -68,9 +69,11 @@ CREATE TABLE output (                         -- one completion
   run_id INTEGER NOT NULL REFERENCES run(id),
   sample_id TEXT NOT NULL,
   repeat INTEGER NOT NULL,
+  turn INTEGER NOT NULL CHECK (turn >= 1),    -- of its conversation, from 1
   status TEXT NOT NULL CHECK (status IN ('done', 'failed')),
   error TEXT,
   cluster TEXT NOT NULL,                      -- samples of one cluster are drawn together; '' for none
+  category TEXT NOT NULL,                     -- what reports group by beside the cluster; '' for none
   prompt_sha256 TEXT NOT NULL,                -- of the rendered prompt
   identity_sha256 TEXT NOT NULL,              -- of the normalised user messages
   tokens BLOB,                                -- ids as 32-bit little-endian words, the one from prefill first
@@ -84,7 +87,7 @@ CREATE TABLE output (                         -- one completion
   exceptions INTEGER,
   prefill_ns INTEGER,
   decode_ns INTEGER,
-  UNIQUE (cell_id, sample_id, repeat),
+  UNIQUE (cell_id, sample_id, repeat, turn),
   CHECK ((status = 'failed') = (error IS NOT NULL)),
   CHECK ((status = 'done') = (finish_reason IS NOT NULL))
 ) STRICT;
@@ -240,7 +243,7 @@ WITH arm AS (
                AND base.drafter_options = cell.drafter_options AND base.drafts = cell.drafts
         END
     AND base.task = cell.task AND base.split = cell.split AND base.task_version = cell.task_version
-    AND base.data_sha256 = cell.data_sha256
+    AND base.data_sha256 = cell.data_sha256 AND base.task_options = cell.task_options
     AND base.target = cell.target AND base.target_sha256 = cell.target_sha256
     AND base.target_options = cell.target_options
     AND base.max_tokens = cell.max_tokens AND base.batch = cell.batch
@@ -311,7 +314,7 @@ WITH reply AS (
          avg(CASE WHEN status = 'done' THEN exceptions END) AS exceptions_per_request
   FROM output GROUP BY cell_id
 )
-SELECT cell.id AS cell_id, cell.task, cell.split, cell.grader, cell.target, cell.target_options, cell.drafter,
+SELECT cell.id AS cell_id, cell.task, cell.split, cell.task_options, cell.grader, cell.target, cell.target_options, cell.drafter,
        cell.drafter_options, cell.drafts, cell.verifier, cell.verifier_options, cell.verifier_keeps, cell.device,
        cell.engine, cell.max_tokens, cell.batch, cell.baseline,
        coalesce(accuracy.n, 0) AS n, coalesce(reply.failed, 0) AS failed, coalesce(accuracy.correct, 0) AS correct,

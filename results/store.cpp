@@ -45,20 +45,20 @@ void check_output(const OutputRow& output) {
 
 std::int64_t insert_output(SQLite::Database& database, const OutputRow& output) {
   SQLite::Statement insert(database, R"(
-    INSERT INTO output (cell_id, run_id, sample_id, repeat, status, error, cluster, prompt_sha256,
-      identity_sha256, tokens_sha256, completion, finish_reason, prompt_tokens, output_tokens,
+    INSERT INTO output (cell_id, run_id, sample_id, repeat, turn, status, error, cluster, category,
+      prompt_sha256, identity_sha256, tokens_sha256, completion, finish_reason, prompt_tokens, output_tokens,
       passes, regret, exceptions, prefill_ns, decode_ns, tokens)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))");
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))");
   const Completion& completion = output.completion;
   const bool failed = !completion.error.empty();
   std::optional<std::string> finish;
   if (completion.finish) finish = std::string(name_of(*completion.finish));
-  bind_all(insert, output.cell_id, output.run_id, output.sample_id, output.repeat,
+  bind_all(insert, output.cell_id, output.run_id, output.sample_id, output.repeat, output.turn,
            std::string(failed ? "failed" : "done"), unless_empty(completion.error), output.cluster,
-           output.prompt_sha256, output.identity_sha256, sha256_tokens(completion.tokens),
-           completion.text, finish, completion.prompt_tokens, completion.tokens.size(),
-           completion.passes.size(), completion.spent, completion.exceptions.size(),
-           completion.prefill_ns, completion.decode_ns);
+           output.category, output.prompt_sha256, output.identity_sha256,
+           sha256_tokens(completion.tokens), completion.text, finish, completion.prompt_tokens,
+           completion.tokens.size(), completion.passes.size(), completion.spent,
+           completion.exceptions.size(), completion.prefill_ns, completion.decode_ns);
   const std::string blob = blob_of(completion.tokens);
   const int last = insert.getBindParameterCount();
   insert.bind(last, static_cast<const void*>(blob.data()), static_cast<int>(blob.size()));
@@ -104,8 +104,8 @@ void insert_scores(SQLite::Database& database, std::int64_t output_id,
 bool make_room(const std::string& file, SQLite::Database& database, const OutputRow& output) {
   SQLite::Statement find(database, R"(
     SELECT id, status, tokens_sha256, finish_reason, run_id FROM output
-    WHERE cell_id = ? AND sample_id = ? AND repeat = ?)");
-  bind_all(find, output.cell_id, output.sample_id, output.repeat);
+    WHERE cell_id = ? AND sample_id = ? AND repeat = ? AND turn = ?)");
+  bind_all(find, output.cell_id, output.sample_id, output.repeat, output.turn);
   if (!find.executeStep()) return true;
   if (find.getColumn(1).getString() == "failed") {
     SQLite::Statement remove(database, "DELETE FROM output WHERE id = ?");
@@ -165,18 +165,18 @@ std::int64_t ResultStore::cell(const CellRow& cell) {
   return guarded(state_->file, "record a cell", [&] {
     SQLite::Transaction transaction(state_->database, kImmediate);
     SQLite::Statement insert(state_->database, R"(
-      INSERT INTO cell (key, identity, task, split, grader, task_version, data_sha256, target,
+      INSERT INTO cell (key, identity, task, split, grader, task_version, task_options, data_sha256, target,
         target_sha256, target_options, drafter, drafter_options, drafts, verifier,
         verifier_options, verifier_keeps, regret_budget, gate, max_exceptions, max_tokens, batch,
         weight_dtype, compute_dtype, logit_dtype, device, engine, activations, baseline)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (key) DO UPDATE SET baseline = excluded.baseline, grader = excluded.grader)");
     execute(insert, cell.key, cell.identity, cell.task, cell.split, cell.grader, cell.task_version,
-            cell.data_sha256, cell.target, cell.target_sha256, cell.target_options, cell.drafter,
-            cell.drafter_options, cell.drafts, cell.verifier, cell.verifier_options,
-            cell.verifier_keeps, cell.regret_budget, cell.gate, cell.max_exceptions,
-            cell.max_tokens, cell.batch, cell.weight_dtype, cell.compute_dtype, cell.logit_dtype,
-            cell.device, cell.engine, cell.activations, cell.baseline);
+            cell.task_options, cell.data_sha256, cell.target, cell.target_sha256,
+            cell.target_options, cell.drafter, cell.drafter_options, cell.drafts, cell.verifier,
+            cell.verifier_options, cell.verifier_keeps, cell.regret_budget, cell.gate,
+            cell.max_exceptions, cell.max_tokens, cell.batch, cell.weight_dtype, cell.compute_dtype,
+            cell.logit_dtype, cell.device, cell.engine, cell.activations, cell.baseline);
     SQLite::Statement find(state_->database, "SELECT id, identity FROM cell WHERE key = ?");
     bind_all(find, cell.key);
     find.executeStep();
@@ -192,15 +192,32 @@ std::int64_t ResultStore::cell(const CellRow& cell) {
   });
 }
 
-std::set<std::pair<std::string, std::int64_t>> ResultStore::done(std::int64_t cell_id) const {
+std::set<std::pair<std::string, std::int64_t>> ResultStore::done(std::int64_t cell_id,
+                                                                 std::int64_t turn) const {
   return guarded(state_->file, "read the outputs", [&] {
     SQLite::Statement select(
         state_->database,
-        "SELECT sample_id, repeat FROM output WHERE cell_id = ? AND status = 'done'");
-    bind_all(select, cell_id);
+        "SELECT sample_id, repeat FROM output WHERE cell_id = ? AND turn = ? AND status = 'done'");
+    bind_all(select, cell_id, turn);
     std::set<std::pair<std::string, std::int64_t>> found;
     while (select.executeStep()) {
       found.emplace(select.getColumn(0).getString(), select.getColumn(1).getInt64());
+    }
+    return found;
+  });
+}
+
+std::map<std::pair<std::string, std::int64_t>, std::string> ResultStore::replies(
+    std::int64_t cell_id, std::int64_t turn) const {
+  return guarded(state_->file, "read the outputs", [&] {
+    SQLite::Statement select(state_->database, R"(
+      SELECT sample_id, repeat, completion FROM output
+      WHERE cell_id = ? AND turn = ? AND status = 'done')");
+    bind_all(select, cell_id, turn);
+    std::map<std::pair<std::string, std::int64_t>, std::string> found;
+    while (select.executeStep()) {
+      found.emplace(std::pair(select.getColumn(0).getString(), select.getColumn(1).getInt64()),
+                    select.getColumn(2).getString());
     }
     return found;
   });
@@ -320,6 +337,8 @@ std::vector<MatrixRow> ResultStore::matrix() const {
       row.cell_id = count("cell_id");
       row.task = text("task");
       row.split = text("split");
+      row.task_options = text("task_options");
+      row.grader = text("grader");
       row.target = text("target");
       row.drafter = text("drafter");
       row.drafter_options = text("drafter_options");

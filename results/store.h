@@ -31,7 +31,7 @@ struct CellRow {
   std::string key, identity;
   std::string task, split, grader;
   std::int64_t task_version = 1;
-  std::string data_sha256;
+  std::string task_options, data_sha256;
   std::string target, target_sha256, target_options;
   std::string drafter, drafter_options;
   std::string verifier, verifier_options, verifier_keeps;
@@ -51,8 +51,8 @@ struct ScoreRow {
 struct OutputRow {
   std::int64_t cell_id = 0, run_id = 0;
   std::string sample_id;
-  std::int64_t repeat = 0;
-  std::string prompt_sha256, identity_sha256, cluster;
+  std::int64_t repeat = 0, turn = 1;
+  std::string prompt_sha256, identity_sha256, cluster, category;
   Completion completion;  // failed if and only if completion.error is not empty
   std::vector<ScoreRow> scores;
 };
@@ -83,8 +83,8 @@ struct Estimate {
 /// One line of the matrix view: task x setting.
 struct MatrixRow {
   std::int64_t cell_id = 0;
-  std::string task, split, target, drafter, drafter_options, verifier, verifier_options,
-      verifier_keeps, device;
+  std::string task, split, task_options, grader, target, drafter, drafter_options, verifier,
+      verifier_options, verifier_keeps, device;
   std::int64_t max_tokens = 0, batch = 1;
   std::int64_t n = 0, failed = 0, correct = 0, capped = 0, no_answer = 0, unscored = 0;
   Estimate accuracy_capped_wrong, accuracy_as_scored;
@@ -114,8 +114,12 @@ class ResultStore {
   void end_run(std::int64_t run_id, const std::string& status);  // "done", "failed", "interrupted"
   /// Finds the cell by key or inserts it; grader and baseline are those of the latest call.
   std::int64_t cell(const CellRow& cell);
-  /// (sample_id, repeat) of outputs with status done.
-  std::set<std::pair<std::string, std::int64_t>> done(std::int64_t cell_id) const;
+  /// (sample_id, repeat) of outputs of one turn with status done.
+  std::set<std::pair<std::string, std::int64_t>> done(std::int64_t cell_id,
+                                                      std::int64_t turn = 1) const;
+  /// Texts of the finished outputs of one turn, by (sample_id, repeat).
+  std::map<std::pair<std::string, std::int64_t>, std::string> replies(std::int64_t cell_id,
+                                                                      std::int64_t turn) const;
   /// Output, passes, exceptions and scores in one transaction; returns whether they were inserted.
   /// A failed output of before is replaced. Where another run has finished the same sample
   /// meanwhile, its rows stay: false when the tokens are equal (or this one failed), StoreError

@@ -69,7 +69,7 @@ class Gsm8k final : public Task {
     return {{{Role::kUser, sample.field("question") + kAsk}}};
   }
 
-  std::optional<Answer> extract(std::string_view text) const override {
+  std::optional<Answer> extract(const Sample& /*sample*/, std::string_view text) const override {
     return grader_.extract(text);
   }
 

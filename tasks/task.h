@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@ struct TaskInfo {
   std::string split;            // "test", "train", "samples", ...
   std::int32_t max_tokens = 0;  // the task's own limit on new tokens
   std::vector<std::string> graders;  // known profiles, the default first
+  bool by_log_probs = false;         // chooses among continuations; no reply is decoded
 };
 
 class Task {
@@ -36,8 +38,26 @@ class Task {
   /// DataError with file and line when a file is missing, damaged or not the official one.
   virtual Samples load(const DataDir& dir) const = 0;
   virtual Prompt prompt(const Sample& sample, Turns turns) const = 0;
+  /// The sample's own words to the model, all turns, no examples: what makes two samples the same
+  /// prompt (specs: measurement, section 9).
+  virtual std::vector<std::string> questions(const Sample& sample) const {
+    std::vector<std::string> texts;
+    for (const Message& message : prompt(sample, {}).messages) {
+      if (message.role == Role::kUser) texts.push_back(message.content);
+    }
+    return texts;
+  }
+  /// Replies to compare with, one a turn, by sample id: for judges, never shown to the target.
+  /// Empty where the task has none.
+  virtual std::map<std::string, std::vector<std::string>> references(const DataDir& /*dir*/) const {
+    return {};
+  }
+  /// Turns of one conversation; the prompt of a later turn holds the replies to the earlier ones.
   virtual std::int32_t turns() const { return 1; }
-  virtual std::optional<Answer> extract(std::string_view text) const = 0;
+  /// What a task that chooses by log-probability chooses from, ties to the earlier one.
+  virtual std::vector<std::string> continuations(const Sample& /*sample*/) const { return {}; }
+  /// What `text`, a reply to this sample, gives as its answer. Throws for no text.
+  virtual std::optional<Answer> extract(const Sample& sample, std::string_view text) const = 0;
   virtual Score score(const Sample& sample, const std::optional<Answer>& answer) const = 0;
 };
 

@@ -17,6 +17,7 @@ struct Sample {
   std::map<std::string, std::string, std::less<>> fields;
   std::vector<std::string> targets;  // any one is correct; empty when only a judge can tell
   std::string cluster;               // subject or conversation, for clustered errors; may be ""
+  std::string category;              // what reports group by beside the cluster; may be ""
 
   /// DataError when the field is absent.
   const std::string& field(std::string_view name) const;
@@ -35,9 +36,10 @@ struct Message {
 };
 
 /// A chat to be rendered by the target's template; no system message means the template's own
-/// default.
+/// default. Without messages, `text` is continued as it stands.
 struct Prompt {
   std::vector<Message> messages;
+  std::string text;
 };
 
 /// The earlier completions of a conversation, oldest first.

@@ -22,7 +22,7 @@ std::string rule_name(const MatrixRow& row) {
 
 /// What a table has in common, but for the drafter.
 auto setting(const MatrixRow& row) {
-  return std::tie(row.task, row.split, row.target, row.device, row.max_tokens, row.batch);
+  return std::tie(row.task, row.split, row.task_options, row.target, row.device, row.max_tokens, row.batch);
 }
 
 std::string title_of(const MatrixRow& row, const std::string& drafter, std::int64_t n) {
@@ -32,6 +32,7 @@ std::string title_of(const MatrixRow& row, const std::string& drafter, std::int6
   } else if (row.split != "test") {
     task += " (" + row.split + ")";
   }
+  if (!row.task_options.empty()) task += " " + row.task_options;
   return fmt::format("task {} · target {} · drafter {} · device {} · n = {}", task, row.target,
                      drafter, row.device, n);
 }
@@ -75,6 +76,8 @@ Json interval(const Estimate& value) {
 Json to_json(const MatrixRow& row) {
   return {{"task", row.task},
           {"split", row.split},
+          {"task_options", row.task_options},
+          {"grader", row.grader},
           {"target", row.target},
           {"device", row.device},
           {"drafter", row.drafter},

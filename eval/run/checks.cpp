@@ -24,12 +24,13 @@ struct Invariant {
   const char* breaking;  // SQL: one text column per row that breaks it
 };
 
-// A done output holds the token from prefill and what its passes committed, nothing else.
+// A done output holds the token from prefill and what its passes committed, nothing else. Where
+// the task chose by log-probability nothing was decoded.
 constexpr Invariant kCommitted = {
-    "committed_tokens", "SELECT count(*) FROM output WHERE status = 'done'",
+    "committed_tokens", "SELECT count(*) FROM output WHERE status = 'done' AND output_tokens > 0",
     "SELECT o.sample_id || ': ' || o.output_tokens || ' tokens, passes committed ' || "
     "       coalesce((SELECT sum(p.committed) FROM pass p WHERE p.output_id = o.id), 0) "
-    "FROM output o WHERE o.status = 'done' AND o.output_tokens <> 1 + "
+    "FROM output o WHERE o.status = 'done' AND o.output_tokens > 0 AND o.output_tokens <> 1 + "
     "  coalesce((SELECT sum(p.committed) FROM pass p WHERE p.output_id = o.id), 0)"};
 
 constexpr Invariant kLedger = {
@@ -57,7 +58,7 @@ constexpr const char* kGreedyPairs =
     "b.id "
     "FROM output a JOIN cell ca ON ca.id = a.cell_id "
     "JOIN output b ON b.prompt_sha256 = a.prompt_sha256 AND b.sample_id = a.sample_id "
-    "  AND b.repeat = a.repeat "
+    "  AND b.repeat = a.repeat AND b.turn = a.turn "
     "JOIN cell cb ON cb.id = b.cell_id "
     "WHERE ca.id < cb.id AND a.status = 'done' AND b.status = 'done' "
     "AND ca.verifier_keeps = 'greedy' AND cb.verifier_keeps = 'greedy' "

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "eval/core/digest.h"
 #include "eval/core/error.h"
@@ -70,6 +71,14 @@ TaskSet make_task_set(const Choice& choice, const RunConfig& config,
   ASDBENCH_CHECK(!graders.empty(), "a task names its graders");
   set.grader = params.choice("grader", graders.front(), graders);
   params.refuse_unread();
+  // These have columns of their own, or choose among outputs without changing any.
+  const std::set<std::string_view> elsewhere = {"grader", "limit", "max_tokens", "order", "split"};
+  for (const auto& [key, value] : params.resolved()) {
+    if (elsewhere.contains(key)) continue;
+    set.identity.emplace(key, value);
+    if (params.has(key))
+      set.options += fmt::format("{}{}={}", set.options.empty() ? "" : " ", key, value);
+  }
   set.samples = set.task->load({.data = options.paths.data, .samples = options.paths.samples});
   set.available = static_cast<std::int64_t>(set.samples.size());
   set.data_sha256 = digest_of(set.samples);
@@ -134,6 +143,16 @@ DecodingSet make_decoding_set(const Choice& choice) {
   return set;
 }
 
+/// A choice by log-probability is the target's alone: of the cells that differ in drafter, rule or
+/// decoding only, the first is kept.
+void drop_repeated_choices(Experiment& experiment) {
+  std::set<std::pair<std::size_t, std::size_t>> seen;
+  std::erase_if(experiment.cells, [&](const CellIndex& cell) {
+    return experiment.tasks[cell.task].info.by_log_probs &&
+           !seen.emplace(cell.task, cell.target).second;
+  });
+}
+
 }  // namespace
 
 std::string Experiment::rule_label(const CellIndex& cell) const {
@@ -185,6 +204,7 @@ Experiment make_experiment(RunConfig config, const ExperimentOptions& options) {
   for (const Choice& choice : run.tasks) {
     experiment.tasks.push_back(make_task_set(choice, run, options));
   }
+  drop_repeated_choices(experiment);
   return experiment;
 }
 

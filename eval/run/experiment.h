@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,6 +47,10 @@ struct TaskSet {
   std::string data_sha256;     // over all samples of the split
   std::int32_t max_tokens = 0;
   std::string grader;
+  /// What beside split and grader the task read from its options: as given, for people, and as it
+  /// holds, for the cell's identity.
+  std::string options;
+  std::map<std::string, std::string, std::less<>> identity;
 };
 
 /// A verification rule of the matrix.

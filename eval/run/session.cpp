@@ -12,6 +12,7 @@
 #include "eval/core/json.h"
 #include "eval/core/prompt_identity.h"
 #include "runners/decoder.h"
+#include "runners/log_probs.h"
 #include "runners/throughput/fixed_work.h"
 
 namespace asdbench {
@@ -22,6 +23,14 @@ struct Session::LoadedCell {
   std::unique_ptr<Drafter> drafter;
   std::int64_t id = 0;  // row of the cell table
   std::string key;
+};
+
+/// One turn of one sample, waiting to be decoded or in flight.
+struct Session::Item {
+  const Sample* sample;
+  std::int32_t turn;
+  std::string rendered;
+  std::vector<TokenId> prompt;
 };
 
 namespace {
@@ -48,12 +57,44 @@ std::string options_text(const Choice& choice) {
   return text;
 }
 
-std::vector<std::string> user_messages(const Prompt& prompt) {
-  std::vector<std::string> messages;
-  for (const Message& message : prompt.messages) {
-    if (message.role == Role::kUser) messages.push_back(message.content);
+/// A prompt and what is chosen from, as ids. The texts are tokenised together with the prompt, and
+/// what all of them start with is the prompt: a token may not reach across the border.
+struct Choosing {
+  std::string rendered;
+  std::vector<std::string> texts;
+  std::vector<TokenId> prompt;
+  std::vector<std::vector<TokenId>> continuations;
+};
+
+Choosing choosing_of(const Task& task, const Sample& sample, const Model& model) {
+  Choosing item;
+  const Prompt prompt = task.prompt(sample, {});
+  ASDBENCH_CHECK(prompt.messages.empty(), "a choice continues a plain text");
+  item.texts = task.continuations(sample);
+  item.prompt = model.prompt_ids(prompt, &item.rendered);
+  std::size_t shared = item.prompt.size();
+  for (const std::string& text : item.texts) {
+    item.continuations.push_back(
+        model.prompt_ids({.messages = {}, .text = prompt.text + text}, nullptr));
+    const auto& whole = item.continuations.back();
+    const auto ends =
+        std::mismatch(item.prompt.begin(), item.prompt.end(), whole.begin(), whole.end());
+    shared = std::min(shared, static_cast<std::size_t>(ends.first - item.prompt.begin()));
   }
-  return messages;
+  for (auto& whole : item.continuations) {
+    whole.erase(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(shared));
+  }
+  item.prompt.resize(shared);
+  return item;
+}
+
+/// " A -0.25,  B -3.5": what the choice was made by.
+std::string listed(const std::vector<std::string>& texts, const std::vector<double>& log_probs) {
+  std::string text;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    text += fmt::format("{}ln p({}) = {:.4f}", i == 0 ? "" : ", ", shown(texts[i]), log_probs[i]);
+  }
+  return text;
 }
 
 }  // namespace
@@ -112,6 +153,7 @@ void Session::run_target(std::size_t target) {
   // Arms that are compared stand in one group: all cells of one task and decoding.
   std::vector<std::vector<LoadedCell*>> sets;
   for (const auto& cell : cells) {
+    if (experiment_.tasks[cell->index.task].info.by_log_probs) continue;  // nothing is decoded
     auto same = std::find_if(sets.begin(), sets.end(), [&](const auto& set) {
       return set.front()->index.task == cell->index.task &&
              set.front()->index.decoding == cell->index.decoding;
@@ -163,6 +205,7 @@ Session::LoadedCell Session::load_cell(const CellIndex& index, Model& model) {
   for (const auto& [key, value] : drafter_set.choice->params.resolved()) {
     if (key != "path") identity["drafter"]["options"][key] = value;
   }
+  for (const auto& [key, value] : task.identity) identity["task_options"][key] = value;
   CellRow row;
   row.identity = canonical_json(identity);
   row.key = sha256_hex(row.identity);
@@ -170,6 +213,7 @@ Session::LoadedCell Session::load_cell(const CellIndex& index, Model& model) {
   row.split = task.info.split;
   row.grader = task.grader;
   row.task_version = task.info.version;
+  row.task_options = task.options;
   row.data_sha256 = task.data_sha256;
   row.target = target.name;
   row.target_sha256 = target.sha256;
@@ -197,23 +241,34 @@ Session::LoadedCell Session::load_cell(const CellIndex& index, Model& model) {
   return cell;
 }
 
-OutputRow Session::finished_row(const LoadedCell& cell, const Model& model, const Sample& sample,
-                                const Request& request, const std::string& rendered) const {
-  const TaskSet& task = experiment_.tasks[cell.index.task];
+OutputRow Session::row_of(const LoadedCell& cell, const Sample& sample,
+                          const std::string& rendered) const {
   OutputRow row;
   row.cell_id = cell.id;
   row.run_id = run_id_;
   row.sample_id = sample.id;
   row.prompt_sha256 = sha256_hex(rendered);
-  row.identity_sha256 = prompt_identity(user_messages(task.task->prompt(sample, {})));
+  row.identity_sha256 = prompt_identity(experiment_.tasks[cell.index.task].task->questions(sample));
   row.cluster = sample.cluster;
+  row.category = sample.category;
+  return row;
+}
+
+ScoreRow Session::grade(const TaskSet& task, const Sample& sample, const std::string& text) const {
+  return {.scorer = task.grader,
+          .scorer_version = task.info.version,
+          .score = task.task->score(sample, task.task->extract(sample, text))};
+}
+
+OutputRow Session::finished_row(const LoadedCell& cell, const Model& model, const Item& item,
+                                const Request& request) const {
+  OutputRow row = row_of(cell, *item.sample, item.rendered);
+  row.turn = item.turn;
   row.completion = request.completion();
   if (!row.completion.error.empty()) return row;
   row.completion.text = model.text(row.completion.tokens);
-  const std::optional<Answer> answer = task.task->extract(row.completion.text);
-  row.scores.push_back({.scorer = task.grader,
-                        .scorer_version = task.info.version,
-                        .score = task.task->score(sample, answer)});
+  row.scores.push_back(
+      grade(experiment_.tasks[cell.index.task], *item.sample, row.completion.text));
   return row;
 }
 
@@ -225,39 +280,101 @@ void Session::rescore(const LoadedCell& cell) {
        store_.completions_without_score(cell.id, task.grader, task.info.version)) {
     const auto sample = samples.find(stored.sample_id);
     if (sample == samples.end()) continue;  // beyond the limit of this run
-    store_.add_score(stored.output_id,
-                     {.scorer = task.grader,
-                      .scorer_version = task.info.version,
-                      .score = task.task->score(*sample->second, task.task->extract(stored.text))});
+    store_.add_score(stored.output_id, grade(task, *sample->second, stored.text));
   }
 }
 
 void Session::quality(LoadedCell& cell, Model& model) {
   const TaskSet& task = experiment_.tasks[cell.index.task];
-  const RuleSet& rule = experiment_.rules[cell.index.verifier];
-  const std::int32_t batch = experiment_.decodings[cell.index.decoding].batch;
-  const std::int32_t drafts = experiment_.drafters[cell.index.drafter].drafts;
-  const TargetInfo target = model.target->info();
-  const auto done = store_.done(cell.id);
+  if (task.info.by_log_probs) return choose(cell, model);
+  const std::int32_t turns = task.task->turns();
+  for (std::int32_t turn = 1; turn <= turns; ++turn) {
+    if (!result_.interrupted && !result_.too_many_failed) decode_turn(cell, model, turn);
+  }
+  rescore(cell);
+}
 
-  struct Item {
-    const Sample* sample;
-    std::string rendered;
-    std::vector<TokenId> prompt;
-  };
-  std::deque<Item> waiting;
-  std::int64_t longest = 0;
+void Session::choose(const LoadedCell& cell, Model& model) {
+  const TaskSet& task = experiment_.tasks[cell.index.task];
+  const auto done = store_.done(cell.id);
+  std::vector<std::pair<const Sample*, Choosing>> waiting;
+  std::size_t longest = 0, most_tokens = 1;
   for (const Sample& sample : task.samples) {
     if (done.contains({sample.id, 0})) {
       ++result_.reused;
       continue;
     }
-    Item item{.sample = &sample, .rendered = "", .prompt = {}};
-    item.prompt = model.prompt_ids(task.task->prompt(sample, {}), &item.rendered);
+    Choosing item = choosing_of(*task.task, sample, model);
+    longest = std::max(longest, item.prompt.size());
+    for (const auto& ids : item.continuations) most_tokens = std::max(most_tokens, ids.size());
+    waiting.emplace_back(&sample, std::move(item));
+  }
+  if (waiting.empty()) return;
+  LogProbs log_probs(*model.target, static_cast<std::int32_t>(most_tokens),
+                     static_cast<std::int64_t>(longest + most_tokens) + 1);
+  const auto total = static_cast<std::int64_t>(waiting.size());
+  std::int64_t finished = 0;
+  for (const auto& [sample, item] : waiting) {
+    if (callbacks_.interrupted()) {
+      result_.interrupted = true;
+      return;
+    }
+    OutputRow row = row_of(cell, *sample, item.rendered);
+    row.completion.prompt_tokens = static_cast<std::int32_t>(item.prompt.size());
+    try {
+      const std::vector<double> sums = log_probs.of(item.prompt, item.continuations);
+      const auto best = std::max_element(sums.begin(), sums.end()) - sums.begin();
+      row.completion.text = item.texts[static_cast<std::size_t>(best)];
+      row.completion.finish = FinishReason::kEos;  // nothing was cut: the choice is whole
+      row.scores.push_back(grade(task, *sample, row.completion.text));
+      row.scores.back().score.detail = listed(item.texts, sums);
+    } catch (const Error& error) {  // this sample only
+      row.completion.error = error.what();
+      ++result_.failed;
+      callbacks_.warning(
+          fmt::format("{}: sample {} failed: {}", cell.label, sample->id, error.what()));
+    }
+    store_.save(row);
+    ++result_.decoded;
+    callbacks_.progress(
+        {.phase = "quality", .what = cell.label, .done = ++finished, .total = total});
+    if (result_.failed > experiment_.config.max_failed_samples) {
+      result_.too_many_failed = true;
+      return;
+    }
+  }
+}
+
+void Session::decode_turn(LoadedCell& cell, Model& model, std::int32_t turn) {
+  const TaskSet& task = experiment_.tasks[cell.index.task];
+  const RuleSet& rule = experiment_.rules[cell.index.verifier];
+  const std::int32_t batch = experiment_.decodings[cell.index.decoding].batch;
+  const std::int32_t drafts = experiment_.drafters[cell.index.drafter].drafts;
+  const TargetInfo target = model.target->info();
+  const auto done = store_.done(cell.id, turn);
+  std::vector<std::map<std::pair<std::string, std::int64_t>, std::string>> earlier;
+  for (std::int32_t before = 1; before < turn; ++before) {
+    earlier.push_back(store_.replies(cell.id, before));
+  }
+
+  std::deque<Item> waiting;
+  std::int64_t longest = 0;
+  for (const Sample& sample : task.samples) {
+    const std::pair<std::string, std::int64_t> key = {sample.id, 0};
+    if (done.contains(key)) {
+      ++result_.reused;
+      continue;
+    }
+    std::vector<std::string> replies;
+    for (const auto& texts : earlier) {
+      if (const auto text = texts.find(key); text != texts.end()) replies.push_back(text->second);
+    }
+    if (replies.size() < earlier.size()) continue;  // an earlier turn failed and was counted there
+    Item item{.sample = &sample, .turn = turn, .rendered = "", .prompt = {}};
+    item.prompt = model.prompt_ids(task.task->prompt(sample, replies), &item.rendered);
     longest = std::max(longest, static_cast<std::int64_t>(item.prompt.size()));
     waiting.push_back(std::move(item));
   }
-  rescore(cell);
   if (waiting.empty()) return;
 
   const std::int64_t total = static_cast<std::int64_t>(waiting.size());
@@ -275,7 +392,7 @@ void Session::quality(LoadedCell& cell, Model& model) {
   std::vector<Request*> live;
   const auto store = [&](Slot& slot) {
     decoder.finish(*slot.request);
-    store_.save(finished_row(cell, model, *slot.item.sample, *slot.request, slot.item.rendered));
+    store_.save(finished_row(cell, model, slot.item, *slot.request));
     ++result_.decoded;
     if (!slot.request->error().empty()) {
       ++result_.failed;

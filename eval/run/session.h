@@ -47,14 +47,21 @@ class Session {
 
  private:
   struct LoadedCell;
+  struct Item;
   void run_target(std::size_t target);
   LoadedCell load_cell(const CellIndex& index, Model& model);
   void quality(LoadedCell& cell, Model& model);
+  /// Decodes the samples whose reply to this turn is missing and whose earlier turns are there.
+  void decode_turn(LoadedCell& cell, Model& model, std::int32_t turn);
   /// Grades stored completions that the run's grader has not seen yet.
   void rescore(const LoadedCell& cell);
   void speed(const std::vector<LoadedCell*>& cells, Model& model);
-  OutputRow finished_row(const LoadedCell& cell, const Model& model, const Sample& sample,
-                         const Request& request, const std::string& rendered) const;
+  /// For tasks that choose among continuations: by the target's log-probabilities, nothing decoded.
+  void choose(const LoadedCell& cell, Model& model);
+  OutputRow row_of(const LoadedCell& cell, const Sample& sample, const std::string& rendered) const;
+  ScoreRow grade(const TaskSet& task, const Sample& sample, const std::string& text) const;
+  OutputRow finished_row(const LoadedCell& cell, const Model& model, const Item& item,
+                         const Request& request) const;
 
   Experiment& experiment_;
   const ExperimentOptions& options_;

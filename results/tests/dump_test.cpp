@@ -26,12 +26,12 @@ TEST(Dump, OneOutputIsOneLineWithItsKeysInOrder) {
   store.save(output_row(store.cell(cell_row("asd")), run, "test/1"));
   EXPECT_EQ(
       dump_of(store),
-      R"({"cell":{"task":"gsm8k","split":"test","task_version":1,"data_sha256":"d0","target":"toy",)"
+      R"({"cell":{"task":"gsm8k","split":"test","task_version":1,"task_options":"","data_sha256":"d0","target":"toy",)"
       R"("target_sha256":"70","target_options":"vocab=16","drafter":"ngram","drafter_options":"K=4",)"
       R"("drafts":4,"verifier":"asd","verifier_options":"B=8 M=2 g=0.25","regret_budget":8.0,)"
       R"("gate":0.25,"max_exceptions":2.0,"max_tokens":64,"batch":1,"weight_dtype":"float32",)"
       R"("compute_dtype":"float32","logit_dtype":"float32","device":"cpu","engine":"toy",)"
-      R"("activations":"float32"},"sample":"test/1","repeat":0,"cluster":"","status":"done",)"
+      R"("activations":"float32"},"sample":"test/1","repeat":0,"turn":1,"cluster":"","category":"","status":"done",)"
       R"("error":null,"prompt_sha256":"aa","identity_sha256":"bb","tokens":[3,1,4,1,5],)"
       R"("text":"#### 18","finish":"eos","counts":{"prompt_tokens":11,"output_tokens":5,"passes":2,)"
       R"("exceptions":1},"ledger":0.125,"passes":{"count":2,"drafted":8,"accepted":2,"kept":2,)"

@@ -168,9 +168,15 @@ std::vector<TokenId> Model::prompt_ids(const Prompt& prompt, std::string* render
   std::vector<TokenId> ids;
   if (tokenizer != nullptr) {
     ASDBENCH_CHECK(chat.has_value(), "a model with a tokenizer has a chat template");
-    text = render_chat(*chat, prompt.messages, chat_options);
-    ids = tokenizer->encode(text);
+    if (prompt.messages.empty()) {
+      text = prompt.text;
+      ids = tokenizer->encode_full(text);  // no template that would bring a first token
+    } else {
+      text = render_chat(*chat, prompt.messages, chat_options);
+      ids = tokenizer->encode(text);
+    }
   } else {
+    text = prompt.text;
     for (const Message& message : prompt.messages) {
       text += fmt::format("{}: {}\n", name_of(message.role), message.content);
     }

@@ -28,8 +28,9 @@ struct Model {
   std::string template_sha256;  // of the file's own chat template; "" when it has none
   std::vector<std::string> warnings;
 
-  /// Prompt ids of a chat; `rendered` (may be null) receives the text that they stand for. Targets
-  /// that take ids only are given the bytes of the messages, modulo their vocabulary.
+  /// Prompt ids of a chat or a plain text; `rendered` (may be null) receives the text that they
+  /// stand for. Targets that take ids only are given the bytes of the messages, modulo their
+  /// vocabulary.
   std::vector<TokenId> prompt_ids(const Prompt& prompt, std::string* rendered) const;
   /// Text of an output, without the end token. Ids of a target without tokenizer become printable
   /// ASCII.

@@ -86,7 +86,7 @@ TEST_F(Gsm8kTest, LoadsRowsWithIdsFromZeroAndGoldsAsWritten) {
   EXPECT_EQ(samples[0].targets, std::vector<std::string>{"1,080"});
   EXPECT_EQ(samples[1].id, "samples/1");
   EXPECT_EQ(samples[1].field("question"), "b?");
-  const Score score = task->score(samples[0], task->extract("So \\boxed{1080}."));
+  const Score score = task->score(samples[0], task->extract(samples[0], "So \\boxed{1080}."));
   EXPECT_EQ(score.verdict, Verdict::kCorrect);
 }
 
@@ -95,7 +95,7 @@ TEST_F(Gsm8kTest, GraderOptionSelectsTheProfile) {
   sample.targets = {"18"};
   const auto verdict = [&](const char* grader) {
     const auto task = make({{"grader", grader}});
-    return task->score(sample, task->extract("The answer is $18.00")).verdict;
+    return task->score(sample, task->extract(sample, "The answer is $18.00")).verdict;
   };
   EXPECT_EQ(verdict("default"), Verdict::kCorrect);
   EXPECT_EQ(verdict("lm-eval-flexible"), Verdict::kIncorrect);

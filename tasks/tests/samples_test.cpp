@@ -99,13 +99,15 @@ TEST(Gsm8kSamples, EveryCalculationHoldsAndTheLastIsTheResult) {
 TEST(Gsm8kSamples, OfficialSolutionsScoreOneUnderEveryGraderOfTheirFormat) {
   std::unique_ptr<Task> task;
   for (const Sample& sample : gsm8k_samples(task)) {
-    const Score score = task->score(sample, task->extract(sample.field("answer")));
+    const Score score = task->score(sample, task->extract(sample, sample.field("answer")));
     EXPECT_EQ(score.verdict, Verdict::kCorrect) << sample.id;
     EXPECT_EQ(score.value, 1);
     EXPECT_EQ(score.rule, "hash");
-    const Score boxed = task->score(sample, task->extract("\\boxed{" + sample.targets[0] + "}"));
+    const Score boxed =
+        task->score(sample, task->extract(sample, "\\boxed{" + sample.targets[0] + "}"));
     EXPECT_EQ(boxed.verdict, Verdict::kCorrect) << sample.id;
-    const Score wrong = task->score(sample, task->extract("\\boxed{" + sample.targets[0] + "1}"));
+    const Score wrong =
+        task->score(sample, task->extract(sample, "\\boxed{" + sample.targets[0] + "1}"));
     EXPECT_EQ(wrong.verdict, Verdict::kIncorrect) << sample.id;
   }
 }

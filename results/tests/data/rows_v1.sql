@@ -1,15 +1,15 @@
 -- Rows as version 1 wrote them; schema_v1.sql holds their tables.
 INSERT INTO run VALUES(1,'test','done','2026-01-02T03:04:05.678Z','2026-01-02T03:05:06.789Z','configs/test.yaml',replace('run: {name: test}\n','\n',char(10)),'c0ffee','asdbench run configs/test.yaml','0.1.0','abc',0,'host','cpu','toy',7);
 INSERT INTO environment VALUES(1,'cpu','two slow cores');
-INSERT INTO cell VALUES(1,'none/strict','{"drafter":"none","verifier":"strict"}','gsm8k','test','default',1,'d0','toy','70','vocab=16','none','',0,'strict','','greedy',NULL,NULL,NULL,64,1,'float32','float32','float32','cpu','toy','float32',0);
-INSERT INTO cell VALUES(2,'ngram/strict','{"drafter":"ngram","verifier":"strict"}','gsm8k','test','default',1,'d0','toy','70','vocab=16','ngram','K=4',4,'strict','','greedy',NULL,NULL,NULL,64,1,'float32','float32','float32','cpu','toy','float32',1);
-INSERT INTO cell VALUES(3,'ngram/asd','{"drafter":"ngram","verifier":"asd"}','gsm8k','test','default',1,'d0','toy','70','vocab=16','ngram','K=4',4,'asd','B=8 M=2 g=0.25','nothing',8.0,0.25,2.0,64,1,'float32','float32','float32','cpu','toy','float32',0);
-INSERT INTO output VALUES(1,1,1,'test/1',0,'done',NULL,'','aa','bb',X'0300000001000000040000000100000005000000','a0febe8d859ac7fe1e225e18f8632cfa942d34c2f58386ae0b982b55fd4eb116','#### 18','eos',11,5,4,0.0,0,1000,2000);
-INSERT INTO output VALUES(2,2,1,'test/1',0,'done',NULL,'','aa','bb',X'0300000001000000040000000100000005000000','a0febe8d859ac7fe1e225e18f8632cfa942d34c2f58386ae0b982b55fd4eb116','#### 18','eos',11,5,2,0.0,0,1000,2000);
-INSERT INTO output VALUES(3,3,1,'test/1',0,'done',NULL,'','aa','bb',X'0300000001000000040000000100000005000000','a0febe8d859ac7fe1e225e18f8632cfa942d34c2f58386ae0b982b55fd4eb116','#### 18','eos',11,5,2,0.125,1,1000,2000);
-INSERT INTO output VALUES(4,3,1,'test/2',0,'done',NULL,'','aa','bb',X'0300000001000000040000000100000005000000','a0febe8d859ac7fe1e225e18f8632cfa942d34c2f58386ae0b982b55fd4eb116','#### 18','length',11,5,2,0.125,1,1000,2000);
-INSERT INTO output VALUES(5,3,1,'test/3',0,'done',NULL,'','aa','bb',X'0300000001000000040000000100000005000000','a0febe8d859ac7fe1e225e18f8632cfa942d34c2f58386ae0b982b55fd4eb116','#### 18','eos',11,5,2,0.125,1,1000,2000);
-INSERT INTO output VALUES(6,3,1,'test/4',0,'failed','logit row 3 holds NaN','','aa','bb',X'0300000001000000040000000100000005000000','a0febe8d859ac7fe1e225e18f8632cfa942d34c2f58386ae0b982b55fd4eb116','#### 18',NULL,11,5,2,0.125,1,1000,2000);
+INSERT INTO cell VALUES(1,'none/strict','{"drafter":"none","verifier":"strict"}','gsm8k','test','default',1,'','d0','toy','70','vocab=16','none','',0,'strict','','greedy',NULL,NULL,NULL,64,1,'float32','float32','float32','cpu','toy','float32',0);
+INSERT INTO cell VALUES(2,'ngram/strict','{"drafter":"ngram","verifier":"strict"}','gsm8k','test','default',1,'','d0','toy','70','vocab=16','ngram','K=4',4,'strict','','greedy',NULL,NULL,NULL,64,1,'float32','float32','float32','cpu','toy','float32',1);
+INSERT INTO cell VALUES(3,'ngram/asd','{"drafter":"ngram","verifier":"asd"}','gsm8k','test','default',1,'','d0','toy','70','vocab=16','ngram','K=4',4,'asd','B=8 M=2 g=0.25','nothing',8.0,0.25,2.0,64,1,'float32','float32','float32','cpu','toy','float32',0);
+INSERT INTO output VALUES(1,1,1,'test/1',0,1,'done',NULL,'','','aa','bb',X'0300000001000000040000000100000005000000','a0febe8d859ac7fe1e225e18f8632cfa942d34c2f58386ae0b982b55fd4eb116','#### 18','eos',11,5,4,0.0,0,1000,2000);
+INSERT INTO output VALUES(2,2,1,'test/1',0,1,'done',NULL,'','','aa','bb',X'0300000001000000040000000100000005000000','a0febe8d859ac7fe1e225e18f8632cfa942d34c2f58386ae0b982b55fd4eb116','#### 18','eos',11,5,2,0.0,0,1000,2000);
+INSERT INTO output VALUES(3,3,1,'test/1',0,1,'done',NULL,'','','aa','bb',X'0300000001000000040000000100000005000000','a0febe8d859ac7fe1e225e18f8632cfa942d34c2f58386ae0b982b55fd4eb116','#### 18','eos',11,5,2,0.125,1,1000,2000);
+INSERT INTO output VALUES(4,3,1,'test/2',0,1,'done',NULL,'','','aa','bb',X'0300000001000000040000000100000005000000','a0febe8d859ac7fe1e225e18f8632cfa942d34c2f58386ae0b982b55fd4eb116','#### 18','length',11,5,2,0.125,1,1000,2000);
+INSERT INTO output VALUES(5,3,1,'test/3',0,1,'done',NULL,'','','aa','bb',X'0300000001000000040000000100000005000000','a0febe8d859ac7fe1e225e18f8632cfa942d34c2f58386ae0b982b55fd4eb116','#### 18','eos',11,5,2,0.125,1,1000,2000);
+INSERT INTO output VALUES(6,3,1,'test/4',0,1,'failed','logit row 3 holds NaN','','','aa','bb',X'0300000001000000040000000100000005000000','a0febe8d859ac7fe1e225e18f8632cfa942d34c2f58386ae0b982b55fd4eb116','#### 18',NULL,11,5,2,0.125,1,1000,2000);
 INSERT INTO score VALUES(1,'default',1,'correct',1.0,'18','hash',NULL,NULL);
 INSERT INTO score VALUES(2,'default',1,'correct',1.0,'18','hash',NULL,NULL);
 INSERT INTO score VALUES(3,'default',1,'correct',1.0,'18','hash',NULL,NULL);
