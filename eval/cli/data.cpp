@@ -1,7 +1,11 @@
 // asdbench data: list, fetch, import and verify the official data files.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <map>
 #include <memory>
+#include <vector>
 
 #include "eval/cli/commands_internal.h"
 #include "eval/report/table.h"
@@ -10,17 +14,54 @@
 namespace asdbench::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
+/// Files of a folder that has many are one line: "mmlu/test/ (57 files)".
+struct Line {
+  const OfficialFile* first = nullptr;
+  std::uint64_t bytes = 0;
+  std::map<FileState, int> states;  // how many files are in each
+};
+
+std::vector<Line> lines_of(const std::vector<FileStatus>& statuses) {
+  constexpr int kMany = 8;
+  std::map<fs::path, int> sizes;
+  for (const FileStatus& status : statuses) ++sizes[fs::path(status.file->path).parent_path()];
+  std::vector<Line> lines;
+  for (const FileStatus& status : statuses) {
+    const fs::path folder = fs::path(status.file->path).parent_path();
+    const bool same = !lines.empty() && sizes[folder] >= kMany &&
+                      fs::path(lines.back().first->path).parent_path() == folder;
+    if (!same) lines.push_back({.first = status.file});
+    lines.back().bytes += status.file->bytes;
+    ++lines.back().states[status.state];
+  }
+  return lines;
+}
+
 ExitCode show_states() {
   Table table{.title = "",
               .columns = {{"task"}, {"file"}, {"state"}, {"bytes", Align::kRight}, {"licence"}},
               .rows = {}};
-  bool all_good = true;
-  for (const FileStatus& status : verify_data(default_paths().data)) {
-    all_good = all_good && status.state != FileState::kDifferent;
-    table.rows.push_back({status.file->task, status.file->path, std::string(name_of(status.state)),
-                          std::to_string(status.file->bytes), status.file->licence});
+  const std::vector<FileStatus> statuses = verify_data(default_paths().data);
+  for (const Line& line : lines_of(statuses)) {
+    int files = 0;
+    std::string state;
+    for (const auto& [kind, count] : line.states) {
+      files += count;
+      state += fmt::format("{}{} {}", state.empty() ? "" : ", ", count, name_of(kind));
+    }
+    const std::string folder = fs::path(line.first->path).parent_path().string();
+    const std::string name =
+        files == 1 ? line.first->path : fmt::format("{}/ ({} files)", folder, files);
+    if (files == 1) state = name_of(line.states.begin()->first);
+    table.rows.push_back(
+        {line.first->task, name, state, std::to_string(line.bytes), line.first->licence});
   }
   print(to_terminal(table));
+  const bool all_good = std::none_of(statuses.begin(), statuses.end(), [](const auto& status) {
+    return status.state == FileState::kDifferent;
+  });
   return all_good ? ExitCode::kPass : ExitCode::kFail;
 }
 

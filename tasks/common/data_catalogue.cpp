@@ -15,6 +15,7 @@
 
 #include "eval/core/digest.h"
 #include "eval/core/error.h"
+#include "tasks/common/mmlu_files.h"
 
 namespace asdbench {
 namespace {
@@ -96,6 +97,11 @@ std::pair<std::string, std::string> split_url(const std::string& url) {
   return {url.substr(0, path), url.substr(path)};
 }
 
+const char* archive_of(const OfficialFile& file) {
+  ASDBENCH_CHECK(file.task == "mmlu", "every other file has an address of its own");
+  return "https://people.eecs.berkeley.edu/~hendrycks/data.tar";
+}
+
 std::string instead_of(const OfficialFile& file) {
   return fmt::format(
       "\n  without a network: put {} (SHA-256 {}) into a folder and run `asdbench data import "
@@ -103,9 +109,7 @@ std::string instead_of(const OfficialFile& file) {
       file.path, file.sha256);
 }
 
-}  // namespace
-
-const std::vector<OfficialFile>& official_files() {
+const std::vector<OfficialFile>& single_files() {
   // Source of every row: the data notes beside the official files, checked by SHA-256.
   static const std::vector<OfficialFile> kTable = {
       {"alpaca", "test", "alpaca/alpaca_eval.json", 620778,
@@ -191,6 +195,35 @@ const std::vector<OfficialFile>& official_files() {
        "Apache-2.0 (repository); texts under the terms of their sources"},
   };
   return kTable;
+}
+
+// All of it is one archive with much more in it, which `fetch` does not unpack.
+std::vector<OfficialFile> mmlu_files() {
+  std::vector<OfficialFile> files;
+  for (std::size_t i = 0; i < kMmluSplits.size(); ++i) {
+    const std::string split = kMmluSplits.at(i);
+    for (const MmluSubject& subject : mmlu_subjects()) {
+      files.push_back({"mmlu", fmt::format("{}/{}", split, subject.name),
+                       fmt::format("mmlu/{0}/{1}_{0}.csv", split, subject.name),
+                       subject.files.at(i).bytes, subject.files.at(i).sha256, "", "MIT"});
+    }
+  }
+  return files;
+}
+
+}  // namespace
+
+const std::vector<OfficialFile>& official_files() {
+  static const std::vector<OfficialFile> kAll = [] {
+    std::vector<OfficialFile> files = single_files();
+    const std::vector<OfficialFile> mmlu = mmlu_files();
+    // Where the task's name sorts.
+    const auto at = std::find_if(files.begin(), files.end(),
+                                 [](const OfficialFile& file) { return file.task > "mmlu"; });
+    files.insert(at, mmlu.begin(), mmlu.end());
+    return files;
+  }();
+  return kAll;
 }
 
 const OfficialFile& official_file(std::string_view task, std::string_view name) {
@@ -374,6 +407,12 @@ std::vector<const OfficialFile*> fetch_task(std::string_view task,
       refuse_to_replace(data / file.path, file, status.found_sha256);
     }
     if (status.state == FileState::kPresent) continue;
+    if (file.url.empty()) {
+      throw DataError(fmt::format(
+          "{}: its publisher serves it inside an archive only\n  download {} and unpack it, then "
+          "run `asdbench data import FOLDER`, or choose `split: samples`",
+          file.path, archive_of(file)));
+    }
     fetch_file(file.url, file, data / file.path, options);
     fetched.push_back(&file);
   }

@@ -16,7 +16,7 @@ struct OfficialFile {
   std::string path;     // below the data folder: "gsm8k/test.jsonl"
   std::uint64_t bytes;  // exact
   std::string sha256;   // 64 lower-case hex digits
-  std::string url;      // https, the original publisher's; "" where none serves these bytes
+  std::string url;      // https, the original publisher's; "" where none serves it by itself
   std::string licence;
 };
 

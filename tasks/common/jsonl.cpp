@@ -6,12 +6,11 @@
 #include <zlib.h>
 
 #include <array>
-#include <fstream>
 #include <limits>
 #include <map>
-#include <system_error>
 
 #include "eval/core/error.h"
+#include "tasks/common/data_file.h"
 
 namespace asdbench {
 namespace {
@@ -24,22 +23,7 @@ std::string field_names(const Json& object) {
 
 // The bytes of a file, unpacked when they are gzip's.
 std::string content_of(const std::filesystem::path& file, std::size_t most_bytes) {
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(file, error);
-  if (error) {
-    throw DataError(fmt::format("{}: cannot be read: {}", file.string(), error.message()));
-  }
-  if (size > most_bytes) {
-    throw DataError(
-        fmt::format("{}: {} bytes, expected at most {}", file.string(), size, most_bytes));
-  }
-  std::string content(size, '\0');
-  std::ifstream in(file, std::ios::binary);
-  in.read(content.data(), static_cast<std::streamsize>(size));
-  if (!in) {
-    throw DataError(
-        fmt::format("{}: cannot be read: got {} of {} bytes", file.string(), in.gcount(), size));
-  }
+  std::string content = read_data_file(file, most_bytes);
   return content.starts_with("\x1f\x8b") ? gunzip(content, most_bytes, file.string()) : content;
 }
 

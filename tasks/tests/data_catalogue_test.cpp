@@ -71,7 +71,7 @@ TEST(Catalogue, RowsAreCompleteAndUnique) {
     EXPECT_TRUE(names.emplace(file.task, file.name).second) << file.path;
     EXPECT_EQ(file.sha256.size(), 64u) << file.path;
     EXPECT_EQ(file.sha256.find_first_not_of("0123456789abcdef"), std::string::npos) << file.path;
-    EXPECT_TRUE(file.url.starts_with("https://")) << file.path;
+    EXPECT_EQ(file.url.starts_with("https://"), file.task != "mmlu") << file.path;
     EXPECT_FALSE(file.licence.empty()) << file.path;
     EXPECT_GT(file.bytes, 0u) << file.path;
   }
@@ -79,6 +79,8 @@ TEST(Catalogue, RowsAreCompleteAndUnique) {
   EXPECT_TRUE(std::is_sorted(tasks.begin(), tasks.end()));
   EXPECT_EQ(std::set<std::string>(tasks.begin(), tasks.end()).size(), tasks.size());
   EXPECT_THROW(official_file("gsm8k", "valid"), InternalError);
+  EXPECT_EQ(std::count(tasks.begin(), tasks.end(), "mmlu"), 1);
+  EXPECT_EQ(official_file("mmlu", "dev/virology").path, "mmlu/dev/virology_dev.csv");
 }
 
 // No official file is small enough to carry, so an import of foreign files must bring none in.
@@ -111,6 +113,8 @@ TEST_F(CatalogueTest, FetchRefusesToReplaceAndNamesUnknownTasks) {
   EXPECT_EQ(read(folder_ / "gsm8k" / "test.jsonl"), "mine");
   EXPECT_THAT(data_error([&] { fetch_task("gsm8", folder_); }),
               HasSubstr("did you mean \"gsm8k\"?"));
+  EXPECT_THAT(data_error([&] { fetch_task("mmlu", folder_); }),
+              AllOf(HasSubstr("inside an archive only"), HasSubstr("data.tar")));
 }
 
 class DownloadTest : public CatalogueTest {
