@@ -84,6 +84,35 @@ TEST_F(ProgramTest, KilledAnywhereAndResumedDumpsTheSame) {
   }
 }
 
+// A second turn needs the reply to the first, which a killed run may have stored alone.
+TEST_F(ProgramTest, ConversationsAndChoicesResumeWhereTheyWereKilled) {
+  const fs::path path = folder_ / "turns.yaml";
+  write_file(path,
+             "run: {name: test, seed: 7, phases: [quality]}\n"
+             "matrix:\n"
+             "  task:\n"
+             "    - mt_bench: {split: samples, limit: 4, max_tokens: 100}\n"
+             "    - mmlu: {split: samples, variant: loglik, limit: 8}\n"
+             "  target: [toy]\n"
+             "  drafter: [none, {ngram: {K: 4}}]\n"
+             "  verifier: [strict, {asd: {B: 8, g: 0.25, M: 2}}]\n"
+             "skip: [{drafter: none, verifier: asd}]\n");
+  const Outcome whole = run({"run", path.string(), "--db", database("whole.db")});
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  // Three cells of 4 conversations of two turns; one cell of 8 choices, for all rules alike.
+  EXPECT_THAT(whole.out, HasSubstr("decoded 32 samples, reused 0"));
+  const std::string expected = dump(database("whole.db"));
+  for (const int milliseconds : {5, 40}) {
+    const std::string file = database(fmt::format("killed-{}.db", milliseconds));
+    const pid_t child = start({"run", path.string(), "--db", file});
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    kill(child, SIGKILL);
+    wait(child);
+    ASSERT_EQ(run({"run", path.string(), "--db", file}).code, 0);
+    EXPECT_EQ(dump(file), expected) << milliseconds;
+  }
+}
+
 TEST_F(ProgramTest, InterruptStopsCleanlyAndTheRunGoesOn) {
   // 2 ms a step: some 1.5 s of work.
   const std::vector<std::string> command = {
