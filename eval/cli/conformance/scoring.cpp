@@ -1,10 +1,12 @@
 // conformance scoring: published replies and what the graders have to say about them.
+#include "eval/cli/conformance/scoring.h"
+
 #include <map>
 #include <set>
 
-#include "eval/cli/conformance/conformance.h"
 #include "eval/core/error.h"
 #include "tasks/common/jsonl.h"
+#include "tasks/common/letter_graders.h"
 #include "tasks/common/number_graders.h"
 #include "tasks/common/numbers.h"
 
@@ -52,6 +54,18 @@ const NumberGrader* grader_of(const JsonlRow& row) {
   return nullptr;
 }
 
+void report_answer(const JsonlRow& row, const Found& found, ConformanceReport& report) {
+  const std::string& id = row.text("id");
+  const Json& expected = row.object().at("expected");
+  const Found wanted = {expected_answer(expected.at("answer")), expected.at("correct").get<bool>()};
+  const bool ok = wanted.correct == found.correct && same_answer(wanted.answer, found.answer);
+  if (row.text("level") != "contested") {
+    report.expect(id, ok, describe(wanted), describe(found));
+  } else if (!ok) {
+    report.note(id + ": contested, recorded " + describe(wanted) + ", got " + describe(found));
+  }
+}
+
 void run_number_case(const JsonlRow& row, ConformanceReport& report) {
   const std::string& id = row.text("id");
   const NumberGrader* grader = grader_of(row);
@@ -62,14 +76,20 @@ void run_number_case(const JsonlRow& row, ConformanceReport& report) {
   const auto answer = grader->extract(row.text("prediction"));
   const Score score = score_number(*grader, {row.text("gold")}, answer);
   const Found found = {answer ? answer->text : "null", score.verdict == Verdict::kCorrect};
-  const Json& expected = row.object().at("expected");
-  const Found wanted = {expected_answer(expected.at("answer")), expected.at("correct").get<bool>()};
-  const bool ok = wanted.correct == found.correct && same_answer(wanted.answer, found.answer);
-  if (row.text("level") != "contested") {
-    report.expect(id, ok, describe(wanted), describe(found));
-  } else if (!ok) {
-    report.note(id + ": contested, recorded " + describe(wanted) + ", got " + describe(found));
+  report_answer(row, found, report);
+}
+
+void run_letter_case(const JsonlRow& row, ConformanceReport& report) {
+  const std::string name = row.object().value("profile", "default");
+  for (const LetterGrader& grader : letter_graders()) {
+    if (grader.name != name) continue;
+    const auto choices = row.object().at("choices").get<std::vector<std::string>>();
+    const auto answer = grader.extract(row.text("prediction"), choices);
+    const bool correct = answer && grader.equal(answer->text, row.text("gold"));
+    report_answer(row, {answer ? answer->text : "null", correct}, report);
+    return;
   }
+  report.fail(row.text("id"), "a known profile", "\"" + name + "\"");
 }
 
 void run_case(const JsonlRow& row, ConformanceReport& report) {
@@ -83,7 +103,9 @@ void run_case(const JsonlRow& row, ConformanceReport& report) {
   try {
     if (row.text("task") == "gsm8k" && row.text("kind") == "extract_grade") {
       run_number_case(row, report);
-    } else {
+    } else if (row.text("task") == "mmlu" && row.text("kind") == "extract_grade") {
+      run_letter_case(row, report);
+    } else if (!run_judged_case(row, report)) {
       report.fail(id, "a known kind of case",
                   "\"" + row.text("kind") + "\" of task \"" + row.text("task") + "\"");
     }
