@@ -22,7 +22,8 @@ std::string rule_name(const MatrixRow& row) {
 
 /// What a table has in common, but for the drafter.
 auto setting(const MatrixRow& row) {
-  return std::tie(row.task, row.split, row.task_options, row.target, row.device, row.max_tokens, row.batch);
+  return std::tie(row.task, row.split, row.task_options, row.target, row.device, row.max_tokens,
+                  row.batch);
 }
 
 std::string title_of(const MatrixRow& row, const std::string& drafter, std::int64_t n) {
