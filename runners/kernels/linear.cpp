@@ -250,8 +250,9 @@ std::int64_t blocks_of(const PackedMatrix& weights) {
   return (weights.inputs() + kBlock - 1) / kBlock;
 }
 
-/// Activations of one pass as the kernels read them, for matrices with nibbles and for others. Each
-/// thread that calls linear() has one, which grows to its largest pass.
+/// Activations of one pass as the kernels read them. Every thread of the pool prepares its own
+/// copy: lines that another core has just written are slow to read, and they would be read once a
+/// panel. The memory belongs to the thread that calls linear() and grows to its largest pass.
 class Activations {
  public:
   static Activations& of_this_thread() {
@@ -259,30 +260,38 @@ class Activations {
     return activations;
   }
 
-  /// Begins the pass over `rows` rows of `x`.
-  void start(const CpuKernels& kernels, Rows x, std::int64_t rows, std::int64_t inputs) {
+  /// Begins the pass over `rows` rows of `x` [rows, inputs].
+  void start(const CpuKernels& kernels, int threads, Rows x, std::int64_t rows,
+             std::int64_t inputs) {
     kernels_ = &kernels;
     x_ = x;
     rows_ = static_cast<int>(rows);
     inputs_ = inputs;
-    for (Prepared& prepared : prepared_) prepared.is_there = false;
+    const std::int64_t blocks = (inputs + kBlock - 1) / kBlock;
+    sums_at_ = blocks * rows * kBlock;
+    const auto lines = static_cast<std::size_t>((sums_at_ + blocks * rows) / kLineFloats + 1);
+    if (copies_.size() < static_cast<std::size_t>(threads)) {
+      copies_.resize(static_cast<std::size_t>(threads));
+    }
+    for (Copy& copy : copies_) {
+      for (Prepared& prepared : copy.of_kind) {
+        if (prepared.lines.size() < lines) prepared.lines.resize(lines);
+        prepared.is_there = false;
+      }
+    }
   }
 
-  /// For a matrix of `format`; prepared at the first call of the pass, which must be on its thread.
-  PreparedRows prepare(WeightFormat format) {
-    Prepared& prepared = prepared_[has_nibbles(format) ? 1 : 0];
-    const std::int64_t blocks = (inputs_ + kBlock - 1) / kBlock;
-    const std::int64_t values = blocks * rows_ * kBlock;
-    const std::int64_t floats = values + blocks * rows_;
-    const auto lines = static_cast<std::size_t>((floats + kLineFloats - 1) / kLineFloats);
-    if (prepared.lines.size() < lines) prepared.lines.resize(lines);
+  /// The copy of `thread` for a matrix of `format`; to be called on that thread.
+  PreparedRows prepare(int thread, WeightFormat format) {
+    Copy& copy = copies_[static_cast<std::size_t>(thread)];
+    Prepared& prepared = copy.of_kind[has_nibbles(format) ? 1 : 0];
     float* memory = prepared.lines.front().values;
     if (!prepared.is_there) {
       kernels_->prepare_rows(x_.data, x_.stride, rows_, inputs_, has_nibbles(format), memory,
-                             memory + values);
+                             memory + sums_at_);
       prepared.is_there = true;
     }
-    return {memory, memory + values, rows_};
+    return {memory, memory + sums_at_, rows_};
   }
 
  private:
@@ -294,19 +303,24 @@ class Activations {
     std::vector<Line> lines;
     bool is_there = false;
   };
+  struct alignas(kCacheLine) Copy {
+    std::array<Prepared, 2> of_kind;  // [1]: for nibbles
+  };
   const CpuKernels* kernels_ = nullptr;
   Rows x_;
   int rows_ = 0;
   std::int64_t inputs_ = 0;
-  std::array<Prepared, 2> prepared_;
+  std::int64_t sums_at_ = 0;
+  std::vector<Copy> copies_;  // [threads]
 };
 
-/// One panel of `weights` times the prepared rows, into sums.
+/// One panel of `weights` times the prepared rows, into sums. A thread usually goes on with the
+/// panel after it.
 void multiply_panel(const CpuKernels& kernels, const PackedMatrix& weights, std::int64_t panel,
-                    std::int64_t next, const PreparedRows& x, float* sums) {
+                    const PreparedRows& x, float* sums) {
   kernels.linear_panel(weights.format(),
                        {.panel = weights.panel(panel),
-                        .next = weights.panel(std::min(next, weights.panels() - 1)),
+                        .next = weights.panel(std::min(panel + 1, weights.panels() - 1)),
                         .blocks = blocks_of(weights),
                         .x = x,
                         .sums = sums});
@@ -314,7 +328,7 @@ void multiply_panel(const CpuKernels& kernels, const PackedMatrix& weights, std:
 
 /// One panel of one output for the rows of a pass, which begin at row `done` of it.
 void linear_task(const CpuKernels& kernels, const LinearOutput& target, std::int64_t panel,
-                 std::int64_t next, const PreparedRows& x, std::int64_t done) {
+                 const PreparedRows& x, std::int64_t done) {
   const PackedMatrix& weights = *target.weights;
   const std::int64_t first = panel * kPanel;
   const std::int64_t count = std::min<std::int64_t>(kPanel, weights.outputs() - first);
@@ -324,7 +338,7 @@ void linear_task(const CpuKernels& kernels, const LinearOutput& target, std::int
     std::fill_n(start, kPanel, 0.0f);
     if (target.bias != nullptr) std::copy_n(target.bias + first, count, start);
   }
-  multiply_panel(kernels, weights, panel, next, x, sums.values.data());
+  multiply_panel(kernels, weights, panel, x, sums.values.data());
   for (int row = 0; row < x.rows; ++row) {
     const float* sum = sums.values.data() + row * kPanel;
     float* out = target.out.data + (done + row) * target.out.stride + first;
@@ -350,18 +364,13 @@ void linear(Pool& pool, Rows x, std::int64_t rows, std::span<const LinearOutput>
   const CpuKernels& kernels = cpu_kernels(front.isa());
   Activations& activations = Activations::of_this_thread();
   for (std::int64_t done = 0; done < rows; done += kPassRows) {
-    activations.start(kernels, {x.data + done * x.stride, x.stride},
+    activations.start(kernels, pool.threads(), {x.data + done * x.stride, x.stride},
                       std::min(kPassRows, rows - done), front.inputs());
-    PreparedRows prepared[2];
-    for (const LinearOutput& output : outputs) {
-      const WeightFormat format = output.weights->format();
-      prepared[has_nibbles(format) ? 1 : 0] = activations.prepare(format);
-    }
-    pool.run(panels, [&](std::int64_t task) {
+    pool.run(panels, [&](std::int64_t task, int thread) {
       const LinearOutput* target = outputs.data();
       while (task >= target->weights->panels()) task -= (target++)->weights->panels();
-      linear_task(kernels, *target, task, task + pool.threads(),
-                  prepared[has_nibbles(target->weights->format()) ? 1 : 0], done);
+      const PreparedRows prepared = activations.prepare(thread, target->weights->format());
+      linear_task(kernels, *target, task, prepared, done);
     });
   }
 }
@@ -376,19 +385,19 @@ void linear_swiglu(Pool& pool, Rows x, std::int64_t rows, const PackedMatrix& ga
   const CpuKernels& kernels = cpu_kernels(gate.isa());
   Activations& activations = Activations::of_this_thread();
   for (std::int64_t done = 0; done < rows; done += kPassRows) {
-    activations.start(kernels, {x.data + done * x.stride, x.stride},
+    activations.start(kernels, pool.threads(), {x.data + done * x.stride, x.stride},
                       std::min(kPassRows, rows - done), gate.inputs());
-    const PreparedRows gate_x = activations.prepare(gate.format());
-    const PreparedRows up_x = activations.prepare(up.format());
-    pool.run(gate.panels(), [&](std::int64_t task) {
+    pool.run(gate.panels(), [&](std::int64_t task, int thread) {
+      const PreparedRows gate_x = activations.prepare(thread, gate.format());
+      const PreparedRows up_x = activations.prepare(thread, up.format());
       const std::int64_t first = task * kPanel;
       const std::int64_t count = std::min<std::int64_t>(kPanel, gate.outputs() - first);
       Sums gates;
       Sums ups;
       std::fill_n(gates.values.data(), gate_x.rows * kPanel, 0.0f);
       std::fill_n(ups.values.data(), gate_x.rows * kPanel, 0.0f);
-      multiply_panel(kernels, gate, task, task + pool.threads(), gate_x, gates.values.data());
-      multiply_panel(kernels, up, task, task + pool.threads(), up_x, ups.values.data());
+      multiply_panel(kernels, gate, task, gate_x, gates.values.data());
+      multiply_panel(kernels, up, task, up_x, ups.values.data());
       kernels.swiglu(gates.values.data(), ups.values.data(), gate_x.rows * kPanel);
       for (int row = 0; row < gate_x.rows; ++row) {
         std::copy_n(gates.values.data() + row * kPanel, count,

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -16,7 +17,6 @@ namespace {
 constexpr int kSpins = 2'000;
 constexpr int kYields = 200;
 
-constexpr int kRoundShift = 32;
 constexpr std::uint64_t kTaskMask = 0xffffffffu;
 
 void pause() {
@@ -55,17 +55,16 @@ Pool::Pool(int threads) {
   }
   workers_.reserve(static_cast<std::size_t>(threads - 1));
   try {
-    for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { worker_loop(); });
+    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { worker_loop(i); });
   } catch (...) {
-    stop_ = true;
-    round_.fetch_add(1);
-    round_.notify_all();
-    for (std::thread& worker : workers_) worker.join();
+    stop();
     throw;
   }
 }
 
-Pool::~Pool() {
+Pool::~Pool() { stop(); }
+
+void Pool::stop() {
   stop_ = true;
   round_.fetch_add(1);
   round_.notify_all();
@@ -82,7 +81,7 @@ void Pool::run_tasks(std::int64_t count, void* context, Call call) {
     throw std::invalid_argument("a round of " + std::to_string(count) + " tasks");
   }
   if (workers_.empty() || count <= 1) {
-    for (std::int64_t i = 0; i < count; ++i) call(context, i);
+    for (std::int64_t i = 0; i < count; ++i) call(context, i, 0);
     return;
   }
   const std::lock_guard<std::mutex> turn(callers_);
@@ -94,7 +93,7 @@ void Pool::run_tasks(std::int64_t count, void* context, Call call) {
   claim_.store(std::uint64_t{round} << kRoundShift, std::memory_order_release);
   round_.store(round, std::memory_order_release);
   round_.notify_all();
-  work(round);
+  work(round, 0);
   // Only tasks that a worker has claimed are waited for.
   const auto all_done = [&] { return done_.load(std::memory_order_acquire) == count; };
   // Yields instead of sleeping: libstdc++ 12 waits for a 64-bit atomic through a proxy, and a test
@@ -103,23 +102,31 @@ void Pool::run_tasks(std::int64_t count, void* context, Call call) {
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-void Pool::work(std::uint32_t round) {
+void Pool::work(std::uint32_t round, int thread) {
   std::int64_t finished = 0;
   std::uint64_t claim = claim_.load(std::memory_order_acquire);
   for (;;) {
     const std::int64_t count = count_.load(std::memory_order_relaxed);
     const auto index = static_cast<std::int64_t>(claim & kTaskMask);
     if (claim >> kRoundShift != round || index >= count) break;
+    const std::int64_t some = std::max<std::int64_t>(1, (count - index) / (2 * threads()));
     // Success proves that the round is still open, hence that `count` was its own: its fields stay
-    // until the task claimed here is reported done.
-    if (!claim_.compare_exchange_weak(claim, claim + 1, std::memory_order_acq_rel)) continue;
-    try {
-      call_.load(std::memory_order_relaxed)(context_.load(std::memory_order_relaxed), index);
-    } catch (...) {
-      const std::lock_guard<std::mutex> lock(failure_lock_);
-      if (!failure_) failure_ = std::current_exception();
+    // until the tasks claimed here are reported done.
+    if (!claim_.compare_exchange_weak(claim, claim + static_cast<std::uint64_t>(some),
+                                      std::memory_order_acq_rel)) {
+      continue;
     }
-    ++finished;
+    const Call call = call_.load(std::memory_order_relaxed);
+    void* context = context_.load(std::memory_order_relaxed);
+    for (std::int64_t task = index; task < index + some; ++task) {
+      try {
+        call(context, task, thread);
+      } catch (...) {
+        const std::lock_guard<std::mutex> lock(failure_lock_);
+        if (!failure_) failure_ = std::current_exception();
+      }
+    }
+    finished += some;
     claim = claim_.load(std::memory_order_acquire);
   }
   if (finished > 0) {
@@ -127,16 +134,17 @@ void Pool::work(std::uint32_t round) {
   }
 }
 
-void Pool::worker_loop() {
+void Pool::worker_loop(int thread) {
   std::uint32_t seen = 0;
   for (;;) {
-    const auto opened = [&] { return round_.load(std::memory_order_acquire) != seen; };
+    // Spinning looks at the word that is claimed from, whose line is needed next anyway.
+    const auto opened = [&] { return claimed_round() != seen || stop_.load(); };
     if (!spin_until(opened)) round_.wait(seen, std::memory_order_acquire);
     if (stop_.load()) return;
-    const std::uint32_t round = round_.load(std::memory_order_acquire);
+    const std::uint32_t round = claimed_round();
     if (round == seen) continue;  // a spurious wake-up
     seen = round;
-    work(round);
+    work(round, thread);
   }
 }
 

@@ -14,8 +14,9 @@ namespace asdbench::kernels {
 
 /// Runs numbered tasks on the calling thread and its workers.
 ///
-/// Tasks are claimed one by one, so a worker that has lost its core to another process delays only
-/// the task it holds, and one that never wakes delays nothing: the caller does the work itself.
+/// Tasks are claimed in runs of neighbours that get shorter towards the end, so a worker that has
+/// lost its core to another process delays only the tasks it holds, and one that never wakes delays
+/// nothing: the caller does the work itself.
 /// Waiting spins for some microseconds, then yields, then sleeps. Which thread runs a task is not
 /// determined; results must not depend on it.
 class Pool {
@@ -32,23 +33,35 @@ class Pool {
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  /// Calls task(i) once for each i in [0, count) and returns when all are done. The first exception
-  /// of a task is rethrown here when no task runs any more; then some may not have been called.
-  /// Calls from several threads take turns; a task must not call run() itself. Allocates nothing.
+  /// Calls task(i) once for each i in [0, count) and returns when all are done; task(i, thread)
+  /// when it takes the number of the thread that calls it too, 0 to threads() - 1. The first
+  /// exception of a task is rethrown here when no task runs any more; then some may not have been
+  /// called. Calls from several threads take turns; a task must not call run() itself. Allocates
+  /// nothing.
   template <typename Task>
   void run(std::int64_t count, Task&& task) {
     using Plain = std::remove_reference_t<Task>;
-    run_tasks(count, &task,
-              [](void* context, std::int64_t index) { (*static_cast<Plain*>(context))(index); });
+    run_tasks(count, &task, [](void* context, std::int64_t index, int thread) {
+      if constexpr (std::is_invocable_v<Plain&, std::int64_t, int>) {
+        (*static_cast<Plain*>(context))(index, thread);
+      } else {
+        (*static_cast<Plain*>(context))(index);
+      }
+    });
   }
 
  private:
-  using Call = void (*)(void* context, std::int64_t index);
+  using Call = void (*)(void* context, std::int64_t index, int thread);
 
   void run_tasks(std::int64_t count, void* context, Call call);
-  void work(std::uint32_t round);
-  void worker_loop();
+  void work(std::uint32_t round, int thread);
+  void stop();
+  std::uint32_t claimed_round() const {
+    return static_cast<std::uint32_t>(claim_.load(std::memory_order_acquire) >> kRoundShift);
+  }
+  void worker_loop(int thread);
 
+  static constexpr int kRoundShift = 32;
   // The round's number (upper half) and its next unclaimed task (lower half). One word, so that a
   // claim succeeds only in the round it was meant for.
   alignas(64) std::atomic<std::uint64_t> claim_{0};

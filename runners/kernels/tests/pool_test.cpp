@@ -80,17 +80,38 @@ TEST(PoolTest, CallersTakeTurns) {
 }
 
 TEST(PoolTest, ASlowWorkerDelaysNoTaskButItsOwn) {
-  // One task blocks until all others are done: the caller or another thread must have taken them.
+  // The last task, which is claimed alone, blocks until all others are done: another thread must
+  // have taken them.
   Pool pool(2);
   std::atomic<int> others{0};
   pool.run(64, [&](std::int64_t task) {
-    if (task == 0) {
+    if (task == 63) {
       while (others.load() < 63) std::this_thread::yield();
     } else {
       ++others;
     }
   });
   EXPECT_EQ(others.load(), 63);
+}
+
+TEST(PoolTest, ATaskLearnsWhichThreadRunsIt) {
+  constexpr int kThreads = 3;
+  Pool pool(kThreads);
+  std::vector<std::thread::id> ids(kThreads);  // of each number, written by that thread alone
+  std::atomic<int> wrong{0};
+  for (int round = 0; round < 200; ++round) {
+    pool.run(30, [&](std::int64_t, int thread) {
+      if (thread < 0 || thread >= kThreads) {
+        ++wrong;
+        return;
+      }
+      std::thread::id& id = ids[static_cast<std::size_t>(thread)];
+      if (id == std::thread::id()) id = std::this_thread::get_id();
+      if (id != std::this_thread::get_id()) ++wrong;
+    });
+  }
+  EXPECT_EQ(wrong.load(), 0);
+  EXPECT_TRUE(ids[0] == std::thread::id() || ids[0] == std::this_thread::get_id()) << "0 calls";
 }
 
 TEST(PoolTest, FewerThanOneThreadIsRefused) {
