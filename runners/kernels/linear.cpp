@@ -1,235 +1,21 @@
-// Packing of weight matrices, and the division of linear layers into tasks of one panel.
+// The division of linear layers into tasks of one panel.
 #include "runners/kernels/linear.h"
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <limits>
-#include <new>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runners/kernels/cpu_kernels.h"
-#include "runners/kernels/half.h"
-#include "runners/kernels/panel_layout.h"
-#include "runners/kernels/slab.h"
 
 namespace asdbench::kernels {
 namespace {
 
 // Rows that one pass over a panel serves; more rows are several passes.
 constexpr std::int64_t kPassRows = 32;
-constexpr std::int64_t kMaxSize = std::int64_t{1} << 31;
-
-std::uint16_t load_u16(const std::byte* from) {
-  std::uint16_t value;
-  std::memcpy(&value, from, sizeof(value));
-  return value;
-}
-
-std::uint32_t load_u32(const std::byte* from) {
-  std::uint32_t value;
-  std::memcpy(&value, from, sizeof(value));
-  return value;
-}
-
-/// The fifth bits of a block, from the file's order (bit i for input i) into the panel's.
-std::uint32_t ordered_high_bits(std::uint32_t stored) {
-  std::uint32_t ordered = 0;
-  for (int input = 0; input < kBlock; ++input) {
-    ordered |= ((stored >> input) & 1u) << fifth_bit(input);
-  }
-  return ordered;
-}
-
-/// The integers of a block of a Q4 or Q5 row: `bytes` after the scales, `high` the fifth bits.
-int nibble(const std::byte* bytes, int input) {
-  const auto byte = std::to_integer<int>(bytes[input % 16]);
-  return input < 16 ? byte & 15 : byte >> 4;
-}
-
-std::invalid_argument shape_error(const std::string& what, WeightFormat format,
-                                  std::int64_t outputs, std::int64_t inputs) {
-  return std::invalid_argument("weights " + std::string(name_of(format)) + " [" +
-                               std::to_string(outputs) + ", " + std::to_string(inputs) +
-                               "]: " + what);
-}
-
-void check_shape(WeightFormat format, std::int64_t outputs, std::int64_t inputs) {
-  if (outputs < 1 || inputs < 1 || outputs > kMaxSize || inputs > kMaxSize) {
-    throw shape_error("each size must be from 1 to 2^31", format, outputs, inputs);
-  }
-  if (inputs % block_inputs(format) != 0) {
-    throw shape_error(
-        "inputs must be a multiple of the block of " + std::to_string(block_inputs(format)), format,
-        outputs, inputs);
-  }
-}
-
-}  // namespace
-
-std::string_view name_of(WeightFormat format) {
-  constexpr std::string_view kNames[] = {"F32",  "F16",  "BF16", "Q8_0",
-                                         "Q4_0", "Q4_1", "Q5_0", "Q5_1"};
-  return kNames[static_cast<std::size_t>(format)];
-}
-
-int block_inputs(WeightFormat format) {
-  return format == WeightFormat::kF32 || format == WeightFormat::kF16 ||
-                 format == WeightFormat::kBf16
-             ? 1
-             : kBlock;
-}
-
-int block_bytes(WeightFormat format) {
-  constexpr int kBytes[] = {4, 2, 2, 34, 18, 20, 22, 24};
-  return kBytes[static_cast<std::size_t>(format)];
-}
-
-PackedMatrix::PackedMatrix(WeightFormat format, std::int64_t outputs, std::int64_t inputs, Isa isa)
-    : format_(format),
-      isa_(isa),
-      outputs_(outputs),
-      inputs_(inputs),
-      panels_((outputs + kPanel - 1) / kPanel),
-      // At most 2^31 / 32 blocks of 4 * 32 * 48 bytes: no overflow.
-      panel_bytes_((inputs + kBlock - 1) / kBlock * panel_layout(format).bytes) {
-  static_cast<void>(cpu_kernels(isa));  // refuses a set that this CPU lacks
-  if (panel_bytes_ > std::numeric_limits<std::int64_t>::max() / panels_) throw std::bad_alloc();
-  data_ = allocate_pages(static_cast<std::size_t>(panels_ * panel_bytes_));
-}
-
-PackedMatrix PackedMatrix::pack(WeightFormat format, std::int64_t outputs, std::int64_t inputs,
-                                std::span<const std::byte> source, Isa isa) {
-  check_shape(format, outputs, inputs);
-  const std::int64_t row_bytes = inputs / block_inputs(format) * block_bytes(format);
-  if (row_bytes > std::numeric_limits<std::int64_t>::max() / outputs ||
-      source.size() != static_cast<std::size_t>(row_bytes * outputs)) {
-    throw shape_error("the source has " + std::to_string(source.size()) + " bytes, " +
-                          std::to_string(row_bytes) + " per output are expected",
-                      format, outputs, inputs);
-  }
-  PackedMatrix matrix(format, outputs, inputs, isa);
-  for (std::int64_t output = 0; output < outputs; ++output) {
-    matrix.pack_row(output, source.data() + output * row_bytes);
-  }
-  return matrix;
-}
-
-PackedMatrix PackedMatrix::from_rows(WeightFormat format, std::int64_t outputs, std::int64_t inputs,
-                                     const std::function<void(std::int64_t, std::span<float>)>& row,
-                                     Isa isa) {
-  if (block_inputs(format) != 1) {
-    throw shape_error("only F32, F16 and BF16 are made from float32 rows", format, outputs, inputs);
-  }
-  check_shape(format, outputs, inputs);
-  PackedMatrix matrix(format, outputs, inputs, isa);
-  std::vector<float> values(static_cast<std::size_t>(inputs));
-  std::vector<std::uint16_t> narrow(format == WeightFormat::kF32 ? 0 : values.size());
-  for (std::int64_t output = 0; output < outputs; ++output) {
-    row(output, values);
-    const void* stored = values.data();
-    if (format != WeightFormat::kF32) {
-      std::transform(values.begin(), values.end(), narrow.begin(),
-                     format == WeightFormat::kF16 ? float_to_half : float_to_bf16);
-      stored = narrow.data();
-    }
-    matrix.pack_row(output, static_cast<const std::byte*>(stored));
-  }
-  return matrix;
-}
-
-void PackedMatrix::pack_row(std::int64_t output, const std::byte* source) {
-  const PanelLayout layout = panel_layout(format_);
-  const std::int64_t place = output % kPanel;
-  std::byte* block = data_.get() + output / kPanel * panel_bytes_;
-  const int width = block_inputs(format_) == 1 ? block_bytes(format_) : 0;  // of a plain value
-  for (std::int64_t begin = 0; begin < inputs_; begin += kBlock, block += layout.bytes) {
-    const int count = static_cast<int>(std::min<std::int64_t>(kBlock, inputs_ - begin));
-    if (width != 0) {
-      for (int input = 0; input < count; ++input, source += width) {
-        std::memcpy(block + (input * kPanel + place) * width, source,
-                    static_cast<std::size_t>(width));
-      }
-      continue;
-    }
-    // The file's block: d, for _1 types m, for Q5 the fifth bits, then the integers.
-    std::byte* scales = block + layout.scales;
-    std::memcpy(scales + place * 2, source, 2);
-    const std::byte* integers = source + 2;
-    if (layout.has_offsets) {
-      std::memcpy(scales + (kPanel + place) * 2, integers, 2);
-      integers += 2;
-    }
-    if (layout.has_high_bits) {
-      const std::uint32_t word = ordered_high_bits(load_u32(integers));
-      std::memcpy(block + layout.high_bits + place * 4, &word, 4);
-      integers += 4;
-    }
-    if (format_ == WeightFormat::kQ8_0) {
-      for (int input = 0; input < kBlock; input += kWordBytes) {
-        std::memcpy(block + (input / kWordBytes * kPanel + place) * kWordBytes, integers + input,
-                    kWordBytes);
-      }
-    } else {
-      for (int group = 0; group < kBlock / kNibbles; ++group) {
-        std::uint32_t word = 0;
-        for (int i = 0; i < kNibbles; ++i) {
-          word |= static_cast<std::uint32_t>(nibble(integers, group * kNibbles + i)) << (4 * i);
-        }
-        std::memcpy(block + (group * kPanel + place) * 4, &word, 4);
-      }
-    }
-    source += block_bytes(format_);
-  }
-}
-
-void PackedMatrix::unpack_row(std::int64_t output, std::span<float> values) const {
-  if (output < 0 || output >= outputs_ || values.size() != static_cast<std::size_t>(inputs_)) {
-    throw shape_error(
-        "row " + std::to_string(output) + " into " + std::to_string(values.size()) + " values",
-        format_, outputs_, inputs_);
-  }
-  const PanelLayout layout = panel_layout(format_);
-  const std::int64_t place = output % kPanel;
-  const std::byte* block = panel(output / kPanel);
-  for (std::int64_t input = 0; input < inputs_; ++input) {
-    const auto in_block = static_cast<int>(input % kBlock);
-    float& value = values[static_cast<std::size_t>(input)];
-    const std::byte* plain = block + (in_block * kPanel + place) * block_bytes(format_);
-    if (format_ == WeightFormat::kF32) {
-      std::memcpy(&value, plain, 4);
-    } else if (format_ == WeightFormat::kF16) {
-      value = half_to_float(load_u16(plain));
-    } else if (format_ == WeightFormat::kBf16) {
-      value = bf16_to_float(load_u16(plain));
-    } else {
-      const std::byte* scales = block + layout.scales + place * 2;
-      const float scale = half_to_float(load_u16(scales));
-      if (format_ == WeightFormat::kQ8_0) {
-        const std::byte stored =
-            block[(in_block / kWordBytes * kPanel + place) * kWordBytes + in_block % kWordBytes];
-        value = static_cast<float>(std::to_integer<std::int8_t>(stored)) * scale;
-      } else {
-        const std::uint32_t word = load_u32(block + (in_block / kNibbles * kPanel + place) * 4);
-        std::uint32_t integer = (word >> (in_block % kNibbles * 4)) & 15u;
-        if (layout.has_high_bits) {
-          const std::uint32_t high = load_u32(block + layout.high_bits + place * 4);
-          integer |= ((high >> fifth_bit(in_block)) & 1u) << 4;
-        }
-        // Exact products: at most 5 bits times the 11 of a float16.
-        value = layout.has_offsets ? static_cast<float>(integer) * scale +
-                                         half_to_float(load_u16(scales + kPanel * 2))
-                                   : (static_cast<float>(integer) - layout.zero) * scale;
-      }
-    }
-    if (in_block == kBlock - 1) block += layout.bytes;
-  }
-}
-
-namespace {
 
 /// Sums of one panel for some rows; a task's whole working memory.
 struct Sums {
@@ -253,10 +39,10 @@ std::int64_t blocks_of(const PackedMatrix& weights) {
 /// Activations of one pass as the kernels read them. Every thread of the pool prepares its own
 /// copy: lines that another core has just written are slow to read, and they would be read once a
 /// panel. The memory belongs to the thread that calls linear() and grows to its largest pass.
-class Activations {
+class PreparedActivations {
  public:
-  static Activations& of_this_thread() {
-    thread_local Activations activations;
+  static PreparedActivations& of_this_thread() {
+    thread_local PreparedActivations activations;
     return activations;
   }
 
@@ -326,9 +112,10 @@ void multiply_panel(const CpuKernels& kernels, const PackedMatrix& weights, std:
                         .sums = sums});
 }
 
-/// One panel of one output for the rows of a pass, which begin at row `done` of it.
+/// One panel of one output for the rows of a pass, which begin at row `done` of it. `out` is where
+/// the panel's first output of the first row goes.
 void linear_task(const CpuKernels& kernels, const LinearOutput& target, std::int64_t panel,
-                 const PreparedRows& x, std::int64_t done) {
+                 const PreparedRows& x, std::int64_t done, MutableRows out) {
   const PackedMatrix& weights = *target.weights;
   const std::int64_t first = panel * kPanel;
   const std::int64_t count = std::min<std::int64_t>(kPanel, weights.outputs() - first);
@@ -341,12 +128,12 @@ void linear_task(const CpuKernels& kernels, const LinearOutput& target, std::int
   multiply_panel(kernels, weights, panel, x, sums.values.data());
   for (int row = 0; row < x.rows; ++row) {
     const float* sum = sums.values.data() + row * kPanel;
-    float* out = target.out.data + (done + row) * target.out.stride + first;
+    float* to = out.data + row * out.stride;
     if (target.residual.data == nullptr) {
-      std::copy_n(sum, count, out);
+      std::copy_n(sum, count, to);
     } else {
       const float* residual = target.residual.data + (done + row) * target.residual.stride + first;
-      for (std::int64_t i = 0; i < count; ++i) out[i] = sum[i] + residual[i];
+      for (std::int64_t i = 0; i < count; ++i) to[i] = sum[i] + residual[i];
     }
   }
 }
@@ -362,7 +149,7 @@ void linear(Pool& pool, Rows x, std::int64_t rows, std::span<const LinearOutput>
   if (rows == 0 || panels == 0) return;
   const PackedMatrix& front = *outputs.front().weights;
   const CpuKernels& kernels = cpu_kernels(front.isa());
-  Activations& activations = Activations::of_this_thread();
+  PreparedActivations& activations = PreparedActivations::of_this_thread();
   for (std::int64_t done = 0; done < rows; done += kPassRows) {
     activations.start(kernels, pool.threads(), {x.data + done * x.stride, x.stride},
                       std::min(kPassRows, rows - done), front.inputs());
@@ -370,7 +157,9 @@ void linear(Pool& pool, Rows x, std::int64_t rows, std::span<const LinearOutput>
       const LinearOutput* target = outputs.data();
       while (task >= target->weights->panels()) task -= (target++)->weights->panels();
       const PreparedRows prepared = activations.prepare(thread, target->weights->format());
-      linear_task(kernels, *target, task, prepared, done);
+      const MutableRows& out = target->out;
+      linear_task(kernels, *target, task, prepared, done,
+                  {out.data + done * out.stride + task * kPanel, out.stride});
     });
   }
 }
@@ -383,7 +172,7 @@ void linear_swiglu(Pool& pool, Rows x, std::int64_t rows, const PackedMatrix& ga
                                 " outputs, up " + std::to_string(up.outputs()));
   }
   const CpuKernels& kernels = cpu_kernels(gate.isa());
-  Activations& activations = Activations::of_this_thread();
+  PreparedActivations& activations = PreparedActivations::of_this_thread();
   for (std::int64_t done = 0; done < rows; done += kPassRows) {
     activations.start(kernels, pool.threads(), {x.data + done * x.stride, x.stride},
                       std::min(kPassRows, rows - done), gate.inputs());
@@ -404,6 +193,117 @@ void linear_swiglu(Pool& pool, Rows x, std::int64_t rows, const PackedMatrix& ga
                     out.data + (done + row) * out.stride + first);
       }
     });
+  }
+}
+
+namespace {
+
+// Panels whose logits are scored together: a few rows of them fit the nearest cache.
+constexpr std::int64_t kStretchPanels = 8;
+constexpr std::int64_t kStretch = kStretchPanels * kPanel;
+
+/// Scores of the stretches of a vocabulary, and each thread's logits of one stretch. One for each
+/// thread that calls linear_scores(); it grows to its largest head.
+struct Stretches {
+  static Stretches& of_this_thread() {
+    thread_local Stretches stretches;
+    return stretches;
+  }
+
+  void reserve(int threads, std::int64_t stretches) {
+    const auto parts = static_cast<std::size_t>(stretches * kPassRows);
+    if (choice.size() < parts) {
+      for (auto* values : {&choice_logit, &runner_up, &draft_logit}) values->resize(parts);
+      choice.resize(parts);
+      bad.resize(parts);
+    }
+    if (logits.size() < static_cast<std::size_t>(threads)) {
+      logits.resize(static_cast<std::size_t>(threads),
+                    std::vector<float>(static_cast<std::size_t>(kPassRows * kStretch)));
+    }
+  }
+  RowScores of(std::int64_t stretch) {
+    const std::int64_t at = stretch * kPassRows;
+    return {choice.data() + at, choice_logit.data() + at, runner_up.data() + at,
+            draft_logit.data() + at, bad.data() + at};
+  }
+
+  std::vector<TokenId> choice;  // [stretches, kPassRows], within the stretch
+  std::vector<float> choice_logit, runner_up, draft_logit;
+  std::vector<std::uint8_t> bad;
+  std::vector<std::vector<float>> logits;  // [threads] of [kPassRows, kStretch]
+};
+
+/// The scores of one row from those of its stretches.
+void join_stretches(Stretches& parts, std::int64_t stretches, std::int64_t vocab, TokenId draft,
+                    std::int64_t part_row, const RowScores& out, std::int64_t row) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const bool bad_draft = draft != kNoToken && (draft < 0 || draft >= vocab);
+  float largest = -kInfinity;
+  float second = -kInfinity;
+  TokenId choice = kNoToken;
+  bool bad_logits = false;
+  for (std::int64_t stretch = 0; stretch < stretches; ++stretch) {
+    const RowScores part = parts.of(stretch);
+    bad_logits |= (part.bad[part_row] & kBadLogits) != 0;
+    const float here = part.choice_logit[part_row];
+    if (here > largest) {  // of equals the first stretch keeps the lowest id
+      second = std::max(largest, part.runner_up[part_row]);
+      largest = here;
+      choice = static_cast<TokenId>(stretch * kStretch) + part.choice[part_row];
+    } else {
+      second = std::max(second, here);
+    }
+  }
+  const bool has_draft = draft != kNoToken && !bad_draft && !bad_logits;
+  out.choice[row] = bad_logits ? kNoToken : choice;
+  out.choice_logit[row] = bad_logits ? kNan : largest;
+  out.runner_up[row] = bad_logits ? kNan : second;
+  out.draft_logit[row] = has_draft ? parts.of(draft / kStretch).draft_logit[part_row] : kNan;
+  out.bad[row] =
+      static_cast<std::uint8_t>((bad_logits ? kBadLogits : 0) | (bad_draft ? kBadDraft : 0));
+}
+
+}  // namespace
+
+void linear_scores(Pool& pool, Rows x, std::int64_t rows, const PackedMatrix& weights,
+                   const TokenId* draft, RowScores out, MutableRows logits) {
+  check_same_shape(weights, weights, rows);
+  const CpuKernels& kernels = cpu_kernels(weights.isa());
+  const std::int64_t vocab = weights.outputs();
+  const std::int64_t stretches = (vocab + kStretch - 1) / kStretch;
+  PreparedActivations& activations = PreparedActivations::of_this_thread();
+  Stretches& parts = Stretches::of_this_thread();
+  parts.reserve(pool.threads(), stretches);
+  for (std::int64_t done = 0; done < rows; done += kPassRows) {
+    const std::int64_t some = std::min(kPassRows, rows - done);
+    activations.start(kernels, pool.threads(), {x.data + done * x.stride, x.stride}, some,
+                      weights.inputs());
+    pool.run(stretches, [&](std::int64_t stretch, int thread) {
+      const std::int64_t first = stretch * kStretch;
+      const std::int64_t width = std::min(kStretch, vocab - first);
+      float* values = parts.logits[static_cast<std::size_t>(thread)].data();
+      const LinearOutput output{&weights};
+      const PreparedRows prepared = activations.prepare(thread, weights.format());
+      for (std::int64_t panel = first / kPanel; panel * kPanel < first + width; ++panel) {
+        linear_task(kernels, output, panel, prepared, 0, {values + panel * kPanel - first, width});
+      }
+      std::array<TokenId, kPassRows> drafts;
+      for (std::int64_t row = 0; row < some; ++row) {
+        const std::int64_t id = std::int64_t{draft[done + row]} - first;
+        drafts[static_cast<std::size_t>(row)] =
+            id >= 0 && id < width ? static_cast<TokenId>(id) : kNoToken;
+        if (logits.data != nullptr) {
+          std::copy_n(values + row * width, width,
+                      logits.data + (done + row) * logits.stride + first);
+        }
+      }
+      kernels.score_rows(values, drafts.data(), some, width, MaskedVocab::kNo, parts.of(stretch));
+    });
+    for (std::int64_t row = 0; row < some; ++row) {
+      join_stretches(parts, stretches, vocab, draft[done + row], row, out, done + row);
+    }
   }
 }
 

@@ -1,70 +1,14 @@
-// Weight matrices packed for this CPU, and the linear layers of the native engine over them.
+// The linear layers of the native engine, over packed matrices.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <span>
 
-#include "runners/kernels/isa.h"
+#include "runners/kernels/packed_matrix.h"
 #include "runners/kernels/pool.h"
-#include "runners/kernels/weight_format.h"
+#include "runners/kernels/score_rows.h"
 
 namespace asdbench::kernels {
-
-/// One weight matrix [outputs, inputs], reordered once for one instruction set.
-///
-/// The weights keep their stored precision (no float32 copy): a panel of neighbouring outputs lies
-/// together, block of inputs by block of inputs, so that a thread reads one panel as one stream.
-/// Immutable after construction; any number of threads may read it.
-class PackedMatrix {
- public:
-  PackedMatrix() = default;  // 0 x 0
-
-  /// Packs `source`, row-major [outputs, inputs] in `format`, any alignment; copies everything, so
-  /// the source may be unmapped afterwards.
-  ///
-  /// Errors: std::invalid_argument when a size is below 1 or too large, `inputs` is not a multiple
-  /// of the block, or `source` has not exactly the bytes of the shape; std::bad_alloc.
-  static PackedMatrix pack(WeightFormat format, std::int64_t outputs, std::int64_t inputs,
-                           std::span<const std::byte> source, Isa isa = active_isa());
-
-  /// Packs float32 rows as kF32, kF16 or kBf16 (round to nearest even): `row(output, values)` fills
-  /// values [inputs]. For stored types that have no kernel of their own.
-  static PackedMatrix from_rows(WeightFormat format, std::int64_t outputs, std::int64_t inputs,
-                                const std::function<void(std::int64_t, std::span<float>)>& row,
-                                Isa isa = active_isa());
-
-  std::int64_t outputs() const { return outputs_; }
-  std::int64_t inputs() const { return inputs_; }
-  WeightFormat format() const { return format_; }
-  Isa isa() const { return isa_; }
-  /// What a pass over the matrix reads.
-  std::int64_t bytes() const { return panels_ * panel_bytes_; }
-
-  /// The weights of one output, dequantised exactly: `values` [inputs]. This is also the embedding
-  /// lookup of a tied head. Errors: std::invalid_argument for a row or size that does not exist.
-  void unpack_row(std::int64_t output, std::span<float> values) const;
-
-  /// For the kernels: panels of kPanel outputs (the last one padded with zeros), each
-  /// panel_bytes() long.
-  std::int64_t panels() const { return panels_; }
-  std::int64_t panel_bytes() const { return panel_bytes_; }
-  const std::byte* panel(std::int64_t index) const { return data_.get() + index * panel_bytes_; }
-
- private:
-  PackedMatrix(WeightFormat format, std::int64_t outputs, std::int64_t inputs, Isa isa);
-  void pack_row(std::int64_t output, const std::byte* source);
-
-  WeightFormat format_ = WeightFormat::kF32;
-  Isa isa_ = Isa::kPlain;
-  std::int64_t outputs_ = 0;
-  std::int64_t inputs_ = 0;
-  std::int64_t panels_ = 0;
-  std::int64_t panel_bytes_ = 0;
-  std::shared_ptr<std::byte> data_;  // shares a slab with its neighbours (slab.h)
-};
 
 /// Rows of float32 activations [rows, width]; row r begins at data + r * stride (stride >= width).
 struct Rows {
@@ -105,5 +49,15 @@ void linear(Pool& pool, Rows x, std::int64_t rows, std::span<const LinearOutput>
 /// Numbers and errors: as linear; exp within 2 units in the last place.
 void linear_swiglu(Pool& pool, Rows x, std::int64_t rows, const PackedMatrix& gate,
                    const PackedMatrix& up, MutableRows out);
+
+/// Scores the rows of x W^T, the logits of a head, as score_rows would, without a mask: while they
+/// are in the nearest cache, and on every thread of the pool.
+///
+/// Shapes:  `x` [rows, inputs]; weights [vocab, inputs]; `draft` [rows], -1 for none; `out` fields
+///          [rows]; `logits` [rows, vocab] receives the logits themselves unless its data is null.
+/// Numbers: the bits of linear() followed by score_rows().
+/// Errors:  as linear and score_rows.
+void linear_scores(Pool& pool, Rows x, std::int64_t rows, const PackedMatrix& weights,
+                   const TokenId* draft, RowScores out, MutableRows logits = {});
 
 }  // namespace asdbench::kernels

@@ -199,11 +199,12 @@ class NativeTransformer final : public Target {
 
   TargetInfo info() const override { return info_; }
 
-  void reserve(const BatchLimits& limits, bool /*host_logits*/) override {
+  void reserve(const BatchLimits& limits, bool host_logits) override {
     if (limits.positions > config_.positions) {
       throw ConfigError(fmt::format("{}: {} positions were asked for, but the model has {}",
                                     info_.name, limits.positions, config_.positions));
     }
+    host_logits_ = host_logits;
     try {
       allocate(limits);
     } catch (const std::bad_alloc&) {
@@ -244,6 +245,9 @@ class NativeTransformer final : public Target {
     while (caches_.size() < static_cast<std::size_t>(limits.requests))
       caches_.push_back(make_cache());
     table_.reserve(caches_.size(), rows, positions_);
+    if (host_logits_) {
+      logits_.resize(static_cast<std::size_t>(std::max(rows, step_rows_) * config_.vocab));
+    }
     if (rows <= step_rows_) return;
     step_rows_ = rows;
     const auto floats = [](std::vector<float>& buffer, std::int64_t count) {
@@ -257,7 +261,6 @@ class NativeTransformer final : public Target {
     floats(gated_, most * config_.intermediate);
     floats(cosine_, most * config_.head_dim / 2);
     floats(sine_, most * config_.head_dim / 2);
-    floats(logits_, step_rows_ * config_.vocab);
     const auto rows_size = static_cast<std::size_t>(step_rows_);
     blocks_.reserve(static_cast<std::size_t>(limits.requests));
     choice_.resize(rows_size);
@@ -394,18 +397,17 @@ class NativeTransformer final : public Target {
                       weights_.final_norm.data(), static_cast<float>(config_.rms_eps),
                       {normed_.data(), config_.hidden});
     tap(config_.layers + 1, normed_, rows);
-    const LinearOutput head{&weights_.head, {logits_.data(), config_.vocab}};
-    kernels::linear(pool_, {normed_.data(), config_.hidden}, rows, {&head, 1});
-    kernels::score_rows(logits_.data(), table_.drafts().data(), rows, config_.vocab,
-                        kernels::MaskedVocab::kNo,
-                        {choice_.data(), choice_logit_.data(), runner_up_.data(),
-                         draft_logit_.data(), bad_.data()});
+    float* logits = host_logits_ ? logits_.data() : nullptr;
+    kernels::linear_scores(
+        pool_, {normed_.data(), config_.hidden}, rows, weights_.head, table_.drafts().data(),
+        {choice_.data(), choice_logit_.data(), runner_up_.data(), draft_logit_.data(), bad_.data()},
+        {logits, config_.vocab});
     const auto count = static_cast<std::size_t>(rows);
     StepView view;
     view.scores = {std::span(choice_).first(count), std::span(choice_logit_).first(count),
                    std::span(runner_up_).first(count), std::span(draft_logit_).first(count),
                    std::span(bad_).first(count)};
-    view.logits = {logits_.data(), rows, config_.vocab};
+    view.logits = {logits, rows, config_.vocab};
     return view;
   }
 
@@ -419,6 +421,7 @@ class NativeTransformer final : public Target {
 
   std::int64_t positions_ = 0;  // per slot
   std::int64_t step_rows_ = 0;  // rows of one step
+  bool host_logits_ = false;    // whether a step's logits are kept
   SlotTable table_;
   std::vector<SlotCache> caches_;  // [slots]
   std::vector<kernels::AttentionBlock> blocks_;

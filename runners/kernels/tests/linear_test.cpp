@@ -4,12 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "runners/kernels/cpu_kernels.h"
 #include "runners/kernels/errors.h"
 #include "runners/kernels/tests/matrices.h"
 
@@ -207,6 +209,69 @@ TEST_P(LinearTest, ABadRowLeavesItsNeighboursBitsAlone) {
     } else {
       EXPECT_EQ(dirty[i], clean[i]);
     }
+  }
+}
+
+/// What score_rows and linear_scores write.
+struct Scores {
+  explicit Scores(std::int64_t rows)
+      : choice(static_cast<std::size_t>(rows), -7),
+        choice_logit(choice.size(), -7.0f),
+        runner_up(choice.size(), -7.0f),
+        draft_logit(choice.size(), -7.0f),
+        bad(choice.size(), 7) {}
+  RowScores out() {
+    return {choice.data(), choice_logit.data(), runner_up.data(), draft_logit.data(), bad.data()};
+  }
+  std::vector<TokenId> choice;
+  std::vector<float> choice_logit, runner_up, draft_logit;
+  std::vector<std::uint8_t> bad;
+};
+
+void expect_same(const Scores& a, const Scores& b, const std::string& what) {
+  EXPECT_EQ(a.choice, b.choice) << what;
+  EXPECT_EQ(a.bad, b.bad) << what;
+  EXPECT_TRUE(same_bits(a.choice_logit, b.choice_logit)) << what;
+  EXPECT_TRUE(same_bits(a.runner_up, b.runner_up)) << what;
+  EXPECT_TRUE(same_bits(a.draft_logit, b.draft_logit)) << what;
+}
+
+TEST_P(LinearTest, ScoresOfAHeadAreThoseOfItsLogits) {
+  constexpr std::int64_t kRows = 35;
+  for (const std::int64_t vocab : {1, 2, 47, 384, 385, 1'300}) {
+    StoredMatrix stored = random_matrix(WeightFormat::kQ8_0, vocab, 64, 85);
+    // Equal rows of weights in different stretches: ties that the lowest id must win.
+    const std::size_t row_bytes = stored.bytes.size() / static_cast<std::size_t>(vocab);
+    for (const std::size_t id : {7U, 390U, 1'299U}) {
+      if (id < static_cast<std::size_t>(vocab)) {
+        std::copy_n(stored.bytes.begin(), row_bytes,
+                    stored.bytes.begin() + static_cast<std::ptrdiff_t>(id * row_bytes));
+      }
+    }
+    const PackedMatrix weights = stored.packed(isa());
+    std::vector<float> x = random_values(kRows * 64, 86);
+    for (std::size_t i = 0; i < 64; ++i) x[3 * 64 + i] = stored.values[i] * 1'000;  // id 0 and ties
+    x[5 * 64 + 1] = std::numeric_limits<float>::quiet_NaN();
+    x[6 * 64 + 2] = std::numeric_limits<float>::infinity();
+    std::vector<TokenId> draft;
+    for (std::int64_t row = 0; row < kRows; ++row) {
+      draft.push_back(static_cast<TokenId>(row * 97 % (vocab + 2)) - 1);  // -1, ..., vocab
+    }
+    Pool pool(2);
+    std::vector<float> expected_logits = multiply(pool, weights, x, kRows, 64);
+    Scores expected(kRows);
+    cpu_kernels(isa()).score_rows(expected_logits.data(), draft.data(), kRows, vocab,
+                                  MaskedVocab::kNo, expected.out());
+    Scores found(kRows);
+    linear_scores(pool, {x.data(), 64}, kRows, weights, draft.data(), found.out());
+    expect_same(found, expected, "vocabulary of " + std::to_string(vocab));
+    EXPECT_EQ(found.bad[5] & kBadLogits, kBadLogits);
+    Scores kept(kRows);
+    std::vector<float> logits(expected_logits.size(), -7.0f);
+    linear_scores(pool, {x.data(), 64}, kRows, weights, draft.data(), kept.out(),
+                  {logits.data(), vocab});
+    expect_same(kept, expected, "with logits");
+    EXPECT_TRUE(same_bits(logits, expected_logits));
   }
 }
 

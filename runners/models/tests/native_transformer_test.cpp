@@ -170,8 +170,31 @@ TEST_P(NativeModel, RejectedDraftsLeaveNoTraceAndExceptionsAreCached) {
 TEST_P(NativeModel, LongerReservationsKeepTheBits) {
   const std::vector<TokenId> next = ids(3);
   const Rows expected = single_steps(*target_, ids(0), {next[0], next[1]});
-  target_->reserve({.requests = 4, .drafts = 2, .positions = 200}, false);
+  target_->reserve({.requests = 4, .drafts = 2, .positions = 200}, true);
   EXPECT_EQ(single_steps(*target_, ids(0), {next[0], next[1]}, 3), expected);
+}
+
+TEST_P(NativeModel, ScoresDoNotDependOnWhetherLogitsAreKept) {
+  const std::vector<TokenId> next = ids(3);
+  const auto scores_of = [&](bool host_logits) {
+    target_->reserve({.requests = 3, .drafts = 4, .positions = 128}, host_logits);
+    Request request("r", ids(0), {.max_tokens = 10}, {}, Rng());
+    request.commit_first(target_->prefill(request).scores.choice[0], 128);
+    request.draft = {next[0], request.pending(), next[2]};
+    Request* live[] = {&request};
+    const StepView view = target_->forward(live);
+    EXPECT_EQ(view.logits.data != nullptr, host_logits);
+    std::vector<float> all;
+    for (std::size_t row = 0; row < 4; ++row) {
+      all.push_back(static_cast<float>(view.scores.choice[row]));
+      all.push_back(view.scores.choice_logit[row]);
+      all.push_back(view.scores.runner_up[row]);
+      if (row < 3) all.push_back(view.scores.draft_logit[row]);
+    }
+    target_->release(request);
+    return all;
+  };
+  EXPECT_EQ(scores_of(false), scores_of(true));
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, NativeModel,
