@@ -183,8 +183,8 @@ ExitCode interrupted_note() {
   return ExitCode::kInterrupted;
 }
 
-/// Opens the replies; of every so many prompts, one is held out. Replies too short to draft in are
-/// left out.
+/// Opens the replies and holds out the second, so that there is one, and then the share `held_out`,
+/// evenly spread. Replies too short to draft in are left out.
 void open_replies(const std::vector<TrainingPrompt>& prompts, const CorpusOptions& corpus,
                   double held_out, TrainInput& input) {
   double owed = 0;
@@ -192,8 +192,9 @@ void open_replies(const std::vector<TrainingPrompt>& prompts, const CorpusOption
     Reply reply = Reply::open(reply_file(corpus, prompt), prompt, input.taps);
     if (reply.reply_tokens() < 2) continue;
     owed += held_out;
-    const bool hold = owed >= 1 || (input.held_out.empty() && !input.train.empty());
-    if (hold && owed >= 1) owed -= 1;
+    const bool due = owed >= 1;
+    if (due) owed -= 1;
+    const bool hold = due || (input.held_out.empty() && !input.train.empty());
     (hold ? input.held_out : input.train).push_back(std::move(reply));
   }
   if (input.train.empty() || input.held_out.empty()) {

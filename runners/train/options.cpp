@@ -26,7 +26,7 @@ TrainOptions read_train_options(const Params& params, std::optional<std::int64_t
   options.weight_decay = params.number("weight_decay", 0.01, 0, 1);
   options.evaluate_every = params.integer("evaluate_every", 250, 1, kMany);
   options.checkpoint_every = params.integer("checkpoint_every", 250, 1, kMany);
-  options.threads = static_cast<std::int32_t>(params.integer("threads", 0, 0, 1024));
+  options.threads = static_cast<std::int32_t>(params.integer("threads", 2, 1, 2));
   options.compute = params.choice("compute", "float32", {"float32", "bfloat16"});
   options.drafts = static_cast<std::int32_t>(params.integer("K", 5, 1, 16));
   params.refuse_unread();

@@ -11,10 +11,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <future>
 #include <map>
 #include <numbers>
 #include <numeric>
-#include <thread>
 
 #include "eval/core/digest.h"
 #include "eval/core/error.h"
@@ -33,7 +33,8 @@ using Clock = std::chrono::steady_clock;
 constexpr double kBeta1 = 0.9;
 constexpr double kBeta2 = 0.95;
 constexpr double kEpsilon = 1e-8;
-constexpr double kLastRate = 0.05;  // of the learning rate, at the last step
+constexpr double kLastRate = 0.05;                        // of the learning rate, at the last step
+constexpr std::uint64_t kStride = 0x9e3779b97f4a7c15ULL;  // of seeds
 constexpr const char* kStateFile = "training.safetensors";
 
 double seconds_since(Clock::time_point begin) {
@@ -212,9 +213,10 @@ std::string fingerprint(const std::string& kind, const Json& config, const Train
     for (const Reply& reply : *replies) digest.update(sha256_tokens(reply.tokens()));
     digest.update("|");
   }
-  digest.update(fmt::format("{} {} {} {} {} {} {} {} {} {}", kind, config.dump(), options.seed,
+  digest.update(fmt::format("{} {} {} {} {} {} {} {} {} {} {}", kind, config.dump(), options.seed,
                             options.steps, options.step_tokens, options.learning_rate,
-                            options.warmup, options.clip, options.weight_decay, options.compute));
+                            options.warmup, options.clip, options.weight_decay, options.compute,
+                            options.threads));
   return digest.finish_hex();
 }
 
@@ -320,13 +322,28 @@ class Loop {
   }
 
  private:
+  /// The replies of a step are dealt to the threads; each computes the gradient of its own mean.
+  /// With two threads the sum does not depend on which comes first.
   void advance(std::int64_t step) {
     const std::vector<const Reply*> replies = schedule_.next();
-    SplitMix64 draw(options_.seed + static_cast<std::uint64_t>(step) * 0x9e3779b97f4a7c15ULL);
-    const at::Tensor loss = model_.loss(replies, draw);
-    loss.backward();
+    const std::size_t shards = std::min(static_cast<std::size_t>(options_.threads), replies.size());
+    std::vector<std::vector<const Reply*>> hands(shards);
+    for (std::size_t i = 0; i < replies.size(); ++i) hands[i % shards].push_back(replies[i]);
+    std::vector<std::future<double>> losses;
+    for (std::size_t i = 0; i < shards; ++i) {
+      losses.push_back(std::async(std::launch::async, [&, i] {
+        at::set_num_threads(1);  // of this thread
+        SplitMix64 draw(options_.seed + (static_cast<std::uint64_t>(step) * 64 + i) * kStride);
+        const at::Tensor loss = model_.loss(hands[i], draw) / static_cast<double>(shards);
+        loss.backward();
+        return loss.item<double>();
+      }));
+    }
+    double total = 0;
+    for (std::future<double>& loss : losses) loss.wait();  // all, before one of them may throw
+    for (std::future<double>& loss : losses) total += loss.get();
     optimizer_.update(step);
-    losses_.push_back(loss.item<double>());
+    losses_.push_back(total);
     for (const Reply* reply : replies) tokens_ += reply->reply_tokens();
   }
 
@@ -412,8 +429,7 @@ TrainOutcome train_drafter(const std::string& kind, const Params& params, const 
                            const TrainCallbacks& callbacks) {
   ASDBENCH_CHECK(!input.train.empty() && !input.held_out.empty(),
                  "replies to train and measure on");
-  const auto cores = static_cast<std::int32_t>(std::max(1U, std::thread::hardware_concurrency()));
-  at::set_num_threads(options.threads > 0 ? options.threads : cores);
+  at::set_num_threads(1);  // a step is shared out by replies, not by operations
   try {
     const auto model = kind_of(kind).make(
         params, {.target = input.target,

@@ -28,7 +28,7 @@ struct TrainOptions {
   double weight_decay = 0;
   std::int64_t evaluate_every = 0;    // steps
   std::int64_t checkpoint_every = 0;  // steps
-  std::int32_t threads = 0;           // 0: one per core
+  std::int32_t threads = 1;           // 1 or 2; a part of the result, as other sums are rounded
   std::string compute;                // float32 | bfloat16, of matrix products
   std::int32_t drafts = 0;            // K of the predicted acceptance
 };
