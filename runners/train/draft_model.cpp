@@ -66,22 +66,48 @@ at::Tensor rotary_angles(const at::Tensor& positions, double theta, std::int64_t
   return at::outer(positions.to(at::kFloat), 1.0 / at::pow(theta, exponents));
 }
 
-std::vector<TokenId> frequent_ids(std::span<const Reply> replies, std::int64_t vocab,
-                                  std::int64_t size) {
+DraftVocabulary::DraftVocabulary(std::span<const Reply> replies, std::int64_t vocab,
+                                 std::int64_t size)
+    : ids_(static_cast<std::size_t>(vocab)), rows_(static_cast<std::size_t>(vocab), -1) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(vocab), 0);
   for (const Reply& reply : replies) {
     const auto prompt = static_cast<std::size_t>(reply.prompt_tokens());
-    for (const TokenId id : reply.tokens().subspan(prompt))
+    for (const TokenId id : reply.tokens().subspan(prompt)) {
       ++counts.at(static_cast<std::size_t>(id));
+    }
   }
-  std::vector<TokenId> ids(static_cast<std::size_t>(vocab));
-  std::iota(ids.begin(), ids.end(), TokenId{0});
-  std::stable_sort(ids.begin(), ids.end(), [&](TokenId a, TokenId b) {
+  std::iota(ids_.begin(), ids_.end(), TokenId{0});
+  std::stable_sort(ids_.begin(), ids_.end(), [&](TokenId a, TokenId b) {
     return counts[static_cast<std::size_t>(a)] > counts[static_cast<std::size_t>(b)];
   });
-  ids.resize(static_cast<std::size_t>(std::min(size, vocab)));
-  std::sort(ids.begin(), ids.end());
-  return ids;
+  ids_.resize(static_cast<std::size_t>(std::min(size, vocab)));
+  std::sort(ids_.begin(), ids_.end());
+  for (std::size_t i = 0; i < ids_.size(); ++i) {
+    rows_[static_cast<std::size_t>(ids_[i])] = static_cast<std::int64_t>(i);
+  }
+}
+
+at::Tensor DraftVocabulary::select(const at::Tensor& of_target) const {
+  return of_target.index_select(0, at::tensor(std::vector<std::int64_t>(ids_.begin(), ids_.end())));
+}
+
+std::vector<NamedTensor> DraftVocabulary::tensors() const {
+  if (ids_.size() == rows_.size()) return {};
+  at::Tensor offsets = at::empty({size()}, at::kLong);
+  at::Tensor known = at::zeros({static_cast<std::int64_t>(rows_.size())}, at::kBool);
+  for (std::int64_t i = 0; i < size(); ++i) {
+    const TokenId id = ids_[static_cast<std::size_t>(i)];
+    offsets.mutable_data_ptr<std::int64_t>()[i] = id - i;
+    known.mutable_data_ptr<bool>()[id] = true;
+  }
+  return {{"d2t", offsets}, {"t2d", known}};
+}
+
+at::Tensor label_probs(const at::Tensor& final_hidden, const at::Tensor& head,
+                       const at::Tensor& label, double soft) {
+  const at::Tensor probs = at::softmax(project(final_hidden, head), -1).mul_(soft);
+  const at::Tensor rest = label.ge(0).to(at::kFloat).unsqueeze(1).mul_(1 - soft);
+  return probs.scatter_add(1, label.clamp_min(0).unsqueeze(1), rest);
 }
 
 }  // namespace asdbench::training

@@ -62,6 +62,8 @@ struct ModelSource {
 /// Each kind reads its sizes from `params`; the check is for before the replies are made.
 /// ConfigError, ModelError.
 void check_eagle3_options(const Params& params, const ModelConfig& target);
+void check_dspark_options(const Params& params, const ModelConfig& target);
+std::unique_ptr<DraftModel> make_dspark_model(const Params& params, const ModelSource& source);
 std::unique_ptr<DraftModel> make_eagle3_model(const Params& params, const ModelSource& source);
 
 // ---- shared pieces
@@ -86,9 +88,29 @@ at::Tensor rotate(const at::Tensor& heads, const at::Tensor& angles);
 /// [rows, D / 2] for these positions.
 at::Tensor rotary_angles(const at::Tensor& positions, double theta, std::int64_t head_dim);
 
-/// The ids that the replies use most, `size` of them in ascending order: the draft vocabulary.
-/// Ties, and what is left when they use fewer, go to the lowest ids.
-std::vector<TokenId> frequent_ids(std::span<const Reply> replies, std::int64_t vocab,
-                                  std::int64_t size);
+/// The ids that the replies use most, in ascending order; a reduced head has a row for each of them
+/// only. Ties, and what is left when the replies use fewer, go to the lowest ids.
+class DraftVocabulary {
+ public:
+  DraftVocabulary(std::span<const Reply> replies, std::int64_t vocab, std::int64_t size);
+
+  std::int64_t size() const { return static_cast<std::int64_t>(ids_.size()); }
+  /// Row of the head for a target's id; -1 when there is none.
+  std::int64_t row(TokenId id) const { return rows_.at(static_cast<std::size_t>(id)); }
+  /// The rows of a [V, ...] tensor that are in the vocabulary.
+  at::Tensor select(const at::Tensor& of_target) const;
+  /// d2t and t2d; none when every id is in (specs: drafters, section 4.2).
+  std::vector<NamedTensor> tensors() const;
+
+ private:
+  std::vector<TokenId> ids_;        // [Vd]
+  std::vector<std::int64_t> rows_;  // [V]
+};
+
+/// What a row of draft logits should say, [M, Vd]: the target's own distribution within the draft
+/// vocabulary with weight `soft`, and its choice with the rest. `final_hidden` [M, H] after the
+/// target's last norm, `head` [Vd, H] as for_compute gives it, `label` [M] or -1.
+at::Tensor label_probs(const at::Tensor& final_hidden, const at::Tensor& head,
+                       const at::Tensor& label, double soft);
 
 }  // namespace asdbench::training

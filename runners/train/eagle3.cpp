@@ -65,21 +65,16 @@ class Eagle3Model final : public DraftModel {
       : config_(source.target.config()),
         taps_(source.taps.indices.size()),
         compute_(source.compute),
-        options_(read_options(params, config_)) {
+        options_(read_options(params, config_)),
+        vocabulary_(source.replies, config_.vocab, options_.draft_vocab) {
     heads_ = config_.hidden / config_.head_dim;
     kv_heads_ = heads_ % config_.kv_heads == 0 ? config_.kv_heads : heads_;
-    ids_ = frequent_ids(source.replies, config_.vocab, options_.draft_vocab);
-    draft_id_.assign(static_cast<std::size_t>(config_.vocab), -1);
-    for (std::size_t i = 0; i < ids_.size(); ++i) {
-      draft_id_[static_cast<std::size_t>(ids_[i])] = static_cast<std::int64_t>(i);
-    }
     SplitMix64 draw(source.seed);
     embedding_ =
         read_weights(source.target, "model.embed_tokens.weight", {config_.vocab, config_.hidden});
     const at::Tensor head =
         read_weights(source.target, "lm_head.weight", {config_.vocab, config_.hidden});
-    target_head_ =
-        head.index_select(0, at::tensor(std::vector<std::int64_t>(ids_.begin(), ids_.end())));
+    target_head_ = vocabulary_.select(head);
     add_parameters(source.target, draw);
   }
 
@@ -136,17 +131,7 @@ class Eagle3Model final : public DraftModel {
     return json;
   }
 
-  std::vector<NamedTensor> constants() const override {
-    if (options_.draft_vocab == config_.vocab) return {};
-    at::Tensor offsets = at::empty({options_.draft_vocab}, at::kLong);
-    at::Tensor known = at::zeros({config_.vocab}, at::kBool);
-    for (std::int64_t i = 0; i < options_.draft_vocab; ++i) {
-      const TokenId id = ids_[static_cast<std::size_t>(i)];
-      offsets.mutable_data_ptr<std::int64_t>()[i] = id - i;
-      known.mutable_data_ptr<bool>()[id] = true;
-    }
-    return {{"d2t", offsets}, {"t2d", known}};
-  }
+  std::vector<NamedTensor> constants() const override { return vocabulary_.tensors(); }
 
  private:
   enum class Labels : std::uint8_t { kHard, kSoft };
@@ -226,7 +211,7 @@ class Eagle3Model final : public DraftModel {
         query_row.push_back(first_row + context + r);
         place.push_back(r);
         const TokenId id = reply->tokens()[static_cast<std::size_t>(context + r + 2)];
-        label.push_back(draft_id_[static_cast<std::size_t>(id)]);
+        label.push_back(vocabulary_.row(id));
       }
       if (labels == Labels::kSoft) {
         final_hidden.push_back(hidden_rows(reply->final_hidden(), 1, queries, config_.hidden));
@@ -239,12 +224,8 @@ class Eagle3Model final : public DraftModel {
     batch.place = at::tensor(place);
     batch.label = at::tensor(label);
     if (labels == Labels::kSoft) {
-      const at::Tensor probs =
-          at::softmax(project(at::cat(final_hidden), for_compute(target_head_, compute_)), -1);
-      const at::Tensor known =
-          batch.label.ge(0).to(at::kFloat).unsqueeze(1) * (1 - options_.soft_labels);
-      batch.target = probs.mul_(options_.soft_labels)
-                         .scatter_add_(1, batch.label.clamp_min(0).unsqueeze(1), known);
+      batch.target = label_probs(at::cat(final_hidden), for_compute(target_head_, compute_),
+                                 batch.label, options_.soft_labels);
     }
     return batch;
   }
@@ -352,11 +333,10 @@ class Eagle3Model final : public DraftModel {
   std::size_t taps_;
   at::ScalarType compute_;
   Options options_;
+  DraftVocabulary vocabulary_;
   std::int64_t heads_ = 0, kv_heads_ = 0;
-  std::vector<TokenId> ids_;            // [Vd] target id of each draft id
-  std::vector<std::int64_t> draft_id_;  // [V] draft id of each target id, or -1
-  at::Tensor embedding_;                // [V, H]
-  at::Tensor target_head_;              // [Vd, H] the target's head for the draft vocabulary
+  at::Tensor embedding_;    // [V, H]
+  at::Tensor target_head_;  // [Vd, H] the target's head for the draft vocabulary
   at::Tensor *fc_ = nullptr, *input_norm_ = nullptr, *hidden_norm_ = nullptr, *post_norm_ = nullptr,
              *query_ = nullptr, *key_ = nullptr, *value_ = nullptr, *output_ = nullptr,
              *gate_ = nullptr, *up_ = nullptr, *down_ = nullptr, *norm_ = nullptr, *head_ = nullptr;

@@ -90,18 +90,20 @@ class Training : public ::testing::Test {
     params.set("K", "3", {});
     return read_train_options(params, std::nullopt);
   }
-  static Params eagle3() {
-    Params params("eagle3", {});
+  static Params sizes(const std::string& kind) {
+    Params params(kind, {});
     params.set("draft_vocab", "112", {});
-    params.set("unroll", "3", {});
+    if (kind == "eagle3") params.set("unroll", "3", {});
+    if (kind == "dspark") params.set("markov_rank", "8", {});
+    if (kind == "dspark") params.set("block", "3", {});
     return params;
   }
   /// Trains in `folder`, interrupted before step `most` + 1.
   TrainOutcome train(const std::string& folder, const TrainOptions& options,
-                     std::int64_t most = 1000) {
+                     std::int64_t most = 1000, const std::string& kind = "eagle3") {
     std::int64_t asked = 0;
     return train_drafter(
-        "eagle3", eagle3(), input(), options, folder_ / folder,
+        kind, sizes(kind), input(), options, folder_ / folder,
         {.progress = [](const TrainProgress&) {}, .interrupted = [&] { return asked++ >= most; }});
   }
 
@@ -167,17 +169,20 @@ TEST_F(Training, ARepliesFileOfAnotherPromptOrShapeIsRefused) {
 }
 
 TEST_F(Training, TwentyStepsLowerTheLossAndTheSameCallGivesTheSameBits) {
-  const TrainOutcome first = train("first", options());
-  EXPECT_FALSE(first.interrupted);
-  EXPECT_LT(first.last_loss, 0.8 * first.first_loss);
-  ASSERT_EQ(first.held_out.position.size(), 3U);
-  EXPECT_GE(first.held_out.committed[0], 1);
-  EXPECT_LE(first.held_out.committed[2], 4);
-  train("second", options());
-  for (const char* file : {"config.json", "model.safetensors"}) {
-    EXPECT_EQ(bytes_of(folder_ / "first" / file), bytes_of(folder_ / "second" / file)) << file;
+  for (const std::string& kind : trainable_drafters()) {
+    const TrainOutcome first = train(kind, options(), 1000, kind);
+    EXPECT_FALSE(first.interrupted);
+    EXPECT_LT(first.last_loss, 0.8 * first.first_loss) << kind;
+    ASSERT_EQ(first.held_out.position.size(), 3U);
+    EXPECT_GE(first.held_out.committed[0], 1);
+    EXPECT_LE(first.held_out.committed[2], 4);
+    train(kind + "-again", options(), 1000, kind);
+    for (const char* file : {"config.json", "model.safetensors"}) {
+      EXPECT_EQ(bytes_of(folder_ / kind / file), bytes_of(folder_ / (kind + "-again") / file))
+          << kind << " " << file;
+    }
+    EXPECT_FALSE(fs::exists(folder_ / kind / "training.safetensors"));
   }
-  EXPECT_FALSE(fs::exists(folder_ / "first" / "training.safetensors"));
 }
 
 TEST_F(Training, AResumedTrainingEndsWithTheBitsOfAnUninterruptedOne) {
