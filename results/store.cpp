@@ -130,6 +130,13 @@ std::optional<double> number(const SQLite::Column& column) {
   return column.getDouble();
 }
 
+std::string hex_of(const SQLite::Column& column) {
+  const auto* bytes = static_cast<const unsigned char*>(column.getBlob());
+  std::string text;
+  for (int i = 0; i < column.getBytes(); ++i) text += fmt::format("{:02x}", bytes[i]);
+  return text;
+}
+
 }  // namespace
 
 ResultStore::ResultStore(const std::filesystem::path& path, OpenMode mode,
@@ -366,6 +373,34 @@ std::vector<MatrixRow> ResultStore::matrix() const {
       rows.push_back(std::move(row));
     }
     return rows;
+  });
+}
+
+void ResultStore::read(const std::string& sql,
+                       const std::function<void(const std::vector<std::string>& names,
+                                                const std::vector<Value>& row)>& each) const {
+  guarded(state_->file, "read the results", [&] {
+    SQLite::Statement select(state_->database, sql);
+    std::vector<std::string> names;
+    for (int i = 0; i < select.getColumnCount(); ++i) names.emplace_back(select.getColumnName(i));
+    std::vector<Value> row(names.size());
+    while (select.executeStep()) {
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        const SQLite::Column column = select.getColumn(static_cast<int>(i));
+        if (column.isNull()) {
+          row[i] = std::monostate();
+        } else if (column.isInteger()) {
+          row[i] = column.getInt64();
+        } else if (column.isFloat()) {
+          row[i] = column.getDouble();
+        } else if (column.isBlob()) {
+          row[i] = hex_of(column);
+        } else {
+          row[i] = column.getString();
+        }
+      }
+      each(names, row);
+    }
   });
 }
 

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "eval/core/completion.h"
@@ -95,6 +96,9 @@ struct MatrixRow {
   std::optional<double> regret_per_request, exceptions_per_request;
 };
 
+/// A column of a row as SQLite has it; NULL is the first.
+using Value = std::variant<std::monostate, std::int64_t, double, std::string>;
+
 enum class OpenMode : std::uint8_t { kReadWrite, kReadOnly };
 
 /// WAL, foreign keys on, busy timeout, one writer. Every failure is a StoreError that names the
@@ -143,6 +147,10 @@ class ResultStore {
   std::vector<MatrixRow> matrix() const;
   /// Outputs and scores, one JSON object a line, without ids and times, in a fixed order.
   void dump_outputs(std::ostream& out) const;
+  /// Runs `sql` and hands each row's columns with their types, blobs as hexadecimal text.
+  void read(const std::string& sql,
+            const std::function<void(const std::vector<std::string>& names,
+                                     const std::vector<Value>& row)>& each) const;
   /// Runs `sql` and hands each row's columns as text (NULL: nullopt). For reports and tests.
   void query(
       const std::string& sql,

@@ -6,30 +6,50 @@
 #include <sstream>
 
 #include "eval/cli/commands_internal.h"
+#include "eval/core/json.h"
+#include "eval/report/facts.h"
 #include "eval/report/matrix.h"
-#include "eval/run/checks.h"
+#include "eval/report/reporter.h"
 
 namespace asdbench::cli {
 namespace {
 
-struct ReportOptions {
+struct Options {
   std::string database = "results/asdbench.db";
   std::string format = "terminal";
   std::string output;
   bool outputs = false;
   std::string capped = "wrong";
+  std::vector<std::string> compare;
+  std::string view;
+  bool schema = false;
 };
 
-std::string matrix_text(const ResultStore& store, const std::string& format, Capped capped) {
-  const std::vector<MatrixRow> rows = store.matrix();
-  if (format == "json") return matrix_json(rows);
-  if (format == "csv") return matrix_csv(rows);
-  std::string text;
-  for (const Table& table : matrix_tables(rows, capped)) {
-    text += (format == "md" ? to_markdown(table) : to_terminal(table)) + "\n";
+/// The matrix and the views behind the sections, for machines: numbers keep their types.
+std::string report_json(const ResultStore& store) {
+  Json out = {{"matrix", parse_json(matrix_json(store.matrix()))}};
+  for (const char* view : {"acceptance", "paired", "ledger", "length", "speed", "speed_bound",
+                           "group_speed", "accept_histogram", "block_position", "blocked",
+                           "regret_histogram", "exception_position"}) {
+    out[view] = rows_json(store, view);
   }
-  if (rows.empty()) text = "the database holds no cells yet\n";
-  return text;
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string report_text(const ResultStore& store, const Options& options) {
+  if (options.schema) return schema_text(store);
+  if (!options.view.empty()) {
+    if (options.format != "csv") {
+      throw ConfigError("--view: found --format " + options.format + "; expected --format csv");
+    }
+    return view_csv(store, options.view);
+  }
+  ReportOptions content;
+  content.capped = options.capped == "wrong" ? Capped::kWrong : Capped::kAsScored;
+  for (const std::string& file : options.compare) content.published.push_back(read_published(file));
+  if (options.format == "csv") return matrix_csv(store.matrix());
+  if (options.format == "json") return report_json(store);
+  return make_reporter(options.format)->render(make_report(store, content));
 }
 
 void write_file(const std::string& path, const std::string& text) {
@@ -41,7 +61,7 @@ void write_file(const std::string& path, const std::string& text) {
         fmt::format("{}: writing failed; is the disk full or the folder read-only?", path));
 }
 
-ExitCode report(const ReportOptions& options) {
+ExitCode report(const Options& options) {
   const ResultStore store(options.database, OpenMode::kReadOnly);
   std::string text;
   if (options.outputs) {
@@ -55,8 +75,7 @@ ExitCode report(const ReportOptions& options) {
   } else if (options.format == "jsonl") {
     throw ConfigError("--format jsonl: expected together with --outputs");
   } else {
-    text = matrix_text(store, options.format,
-                       options.capped == "wrong" ? Capped::kWrong : Capped::kAsScored);
+    text = report_text(store, options);
   }
   if (options.output.empty()) {
     print(text);
@@ -69,11 +88,14 @@ ExitCode report(const ReportOptions& options) {
 }  // namespace
 
 void add_report(CLI::App& app, Action& action) {
-  auto options = std::make_shared<ReportOptions>();
-  CLI::App* command = app.add_subcommand("report", "Print the matrix of accuracy versus speedup");
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand(
+      "report", "Print the matrix of accuracy versus speedup and everything behind it");
   command->add_option("db", options->database, "Results database")->capture_default_str();
-  command->add_option("--format", options->format, "terminal, md, csv, json; jsonl with --outputs")
-      ->check(CLI::IsMember({"terminal", "md", "csv", "json", "jsonl"}))
+  command
+      ->add_option("--format", options->format,
+                   "terminal, md, html, latex, csv, json; jsonl with --outputs")
+      ->check(CLI::IsMember({"terminal", "md", "html", "latex", "csv", "json", "jsonl"}))
       ->capture_default_str();
   command
       ->add_option("--capped", options->capped,
@@ -82,9 +104,16 @@ void add_report(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_flag("--outputs", options->outputs,
                     "Dump outputs and scores, one a line, without ids and times");
+  command->add_option("--compare", options->compare,
+                      "Set the published figures of this YAML file beside ours; may be repeated");
+  command->add_option("--view", options->view, "With --format csv: all rows of one table or view");
+  command->add_flag("--schema", options->schema,
+                    "Describe tables, views and columns, from the database itself");
   command->add_option("-o,--output", options->output, "Write to a file instead of stdout");
   command->footer(
-      "Example:\n  asdbench report results/asdbench.db --format md\n"
+      "Example:\n  asdbench report results/asdbench.db --format html -o report.html\n"
+      "  asdbench report results/asdbench.db --compare configs/paper/published/asd-main.yaml\n"
+      "  asdbench report results/asdbench.db --format csv --view paired\n"
       "  asdbench report results/asdbench.db --outputs --format jsonl -o outputs.jsonl");
   command->callback([options, &action] { action = [options] { return report(*options); }; });
 }

@@ -13,13 +13,6 @@ namespace {
 
 bool is_plain(const MatrixRow& row) { return row.drafter == "none"; }
 
-std::string rule_name(const MatrixRow& row) {
-  if (is_plain(row)) return "plain (no drafter)";
-  std::string name = row.verifier;
-  if (!row.verifier_options.empty()) name += " " + row.verifier_options;
-  return name;
-}
-
 /// What a table has in common, but for the drafter.
 auto setting(const MatrixRow& row) {
   return std::tie(row.task, row.split, row.task_options, row.target, row.device, row.max_tokens,
@@ -27,15 +20,8 @@ auto setting(const MatrixRow& row) {
 }
 
 std::string title_of(const MatrixRow& row, const std::string& drafter, std::int64_t n) {
-  std::string task = row.task;
-  if (row.split == "samples") {
-    task += " (our samples, not the official set)";
-  } else if (row.split != "test") {
-    task += " (" + row.split + ")";
-  }
-  if (!row.task_options.empty()) task += " " + row.task_options;
-  return fmt::format("task {} · target {} · drafter {} · device {} · n = {}", task, row.target,
-                     drafter, row.device, n);
+  return fmt::format("task {} · target {} · drafter {} · device {} · n = {}", task_name(row),
+                     row.target, drafter, row.device, n);
 }
 
 std::vector<std::string> cells_of(const MatrixRow& row, Capped policy) {
@@ -59,11 +45,6 @@ std::vector<std::string> cells_of(const MatrixRow& row, Capped policy) {
           decimal(row.accept_length, 2),
           decimal(row.tokens_per_s, 1),
           capped};
-}
-
-std::string name_with_options(const MatrixRow& row) {
-  return row.drafter_options.empty() ? row.drafter
-                                     : fmt::format("{} {}", row.drafter, row.drafter_options);
 }
 
 Json number(std::optional<double> value) { return value ? Json(*value) : Json(nullptr); }
@@ -107,6 +88,27 @@ Json to_json(const MatrixRow& row) {
 
 }  // namespace
 
+bool same_setting(const MatrixRow& a, const MatrixRow& b) { return setting(a) == setting(b); }
+
+std::string rule_name(const MatrixRow& row) {
+  if (is_plain(row)) return "plain (no drafter)";
+  return row.verifier_options.empty() ? row.verifier : row.verifier + " " + row.verifier_options;
+}
+
+std::string drafter_name(const MatrixRow& row) {
+  return row.drafter_options.empty() ? row.drafter : row.drafter + " " + row.drafter_options;
+}
+
+std::string task_name(const MatrixRow& row) {
+  std::string task = row.task;
+  if (row.split == "samples") {
+    task += " (our samples, not the official set)";
+  } else if (row.split != "test") {
+    task += " (" + row.split + ")";
+  }
+  return row.task_options.empty() ? task : task + " " + row.task_options;
+}
+
 std::vector<Table> matrix_tables(const std::vector<MatrixRow>& rows, Capped capped) {
   const std::vector<Column> columns = {
       {"verifier", Align::kLeft},
@@ -123,7 +125,7 @@ std::vector<Table> matrix_tables(const std::vector<MatrixRow>& rows, Capped capp
       keys;  // the setting and drafter of each table
   for (const MatrixRow& row : rows) {
     if (is_plain(row)) continue;
-    const std::string drafter = name_with_options(row);
+    const std::string drafter = drafter_name(row);
     const auto known = std::find_if(keys.begin(), keys.end(), [&](const auto& key) {
       return setting(*key.first) == setting(row) && key.second == drafter;
     });
@@ -141,7 +143,7 @@ std::vector<Table> matrix_tables(const std::vector<MatrixRow>& rows, Capped capp
     for (const bool plain : {true, false}) {
       for (const MatrixRow& row : rows) {
         if (setting(row) != setting(*first) || is_plain(row) != plain) continue;
-        if (!plain && name_with_options(row) != drafter) continue;
+        if (!plain && drafter_name(row) != drafter) continue;
         table.rows.push_back(cells_of(row, capped));
         n = std::max(n, row.n);
       }

@@ -19,6 +19,15 @@ enum class Capped : std::uint8_t { kWrong, kAsScored };
 std::vector<Table> matrix_tables(const std::vector<MatrixRow>& rows,
                                  Capped capped = Capped::kWrong);
 
+/// Whether two rows differ in nothing but drafter and rule.
+bool same_setting(const MatrixRow& a, const MatrixRow& b);
+/// "asd B=8 g=0.25 M=2", "plain (no drafter)".
+std::string rule_name(const MatrixRow& row);
+/// "ngram K=4"
+std::string drafter_name(const MatrixRow& row);
+/// "gsm8k", "gsm8k (our samples, not the official set)", ...
+std::string task_name(const MatrixRow& row);
+
 /// All rows with every number, for machines; undefined is null.
 std::string matrix_json(const std::vector<MatrixRow>& rows);
 /// The same as one flat CSV table, undefined is an empty cell.

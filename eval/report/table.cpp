@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "eval/core/params.h"
+#include "eval/core/utf8.h"
 
 namespace asdbench {
 namespace {
@@ -17,27 +19,11 @@ std::size_t width(std::string_view text) {
   }));
 }
 
-/// Names come from files and models: none of them may steer the terminal.
-std::string printable(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) {
-      out += "\uFFFD";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-std::string escape_markdown(std::string_view text) {
-  std::string out;
-  for (const char c : printable(text)) {
-    if (std::string_view("|\\`*_<>[]").find(c) != std::string_view::npos) out += '\\';
-    out += c;
-  }
-  return out;
+/// Characters that would steer a terminal or the direction of what follows.
+bool steers(std::uint32_t code) {
+  return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x061C || code == 0x200E ||
+         code == 0x200F || (code >= 0x2028 && code <= 0x202E) ||
+         (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF;
 }
 
 std::string escape_csv(std::string text) {
@@ -62,6 +48,82 @@ std::string join_csv(const std::vector<std::string>& cells) {
 }
 
 }  // namespace
+
+std::string printable(std::string_view text, Lines lines) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const Utf8Part part = utf8_part(text, i);
+    const bool line = part.code_point == '\n' || part.code_point == '\t';
+    const bool shown = part.form == Utf8Form::kWellFormed &&
+                       (!steers(part.code_point) || (line && lines == Lines::kKept));
+    if (shown) {
+      out += text.substr(i, part.length);
+    } else {
+      out += "\uFFFD";
+    }
+    i += part.length;
+  }
+  return out;
+}
+
+std::string escape_markdown(std::string_view text) {
+  std::string out;
+  for (const char c : printable(text)) {
+    if (std::string_view("|\\`*_<>[]&~$#").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string escape_latex(std::string_view text) {
+  static const std::map<std::string, std::string, std::less<>> kSpecial = {
+      {"\\", "\\textbackslash{}"},
+      {"{", "\\{"},
+      {"}", "\\}"},
+      {"$", "\\$"},
+      {"&", "\\&"},
+      {"#", "\\#"},
+      {"_", "\\_"},
+      {"%", "\\%"},
+      {"~", "\\textasciitilde{}"},
+      {"^", "\\textasciicircum{}"},
+      {"–", "--"},
+      {"·", "\\textperiodcentered{}"},
+      {"<", "\\textless{}"},
+      {">", "\\textgreater{}"},
+      {"\"", "\\textquotedbl{}"},
+      {"×", "\\texttimes{}"},
+      {"[", "{[}"},
+      {"]", "{]}"},
+      {"\uFFFD", "?"}};
+  const std::string clean = printable(text);
+  std::string out;
+  for (std::size_t i = 0; i < clean.size();) {
+    const std::string_view part = std::string_view(clean).substr(i, utf8_part(clean, i).length);
+    const auto special = kSpecial.find(part);
+    out += special == kSpecial.end() ? part : std::string_view(special->second);
+    i += part.size();
+  }
+  return out;
+}
+
+std::string to_latex(const Table& table) {
+  std::string out = "\\begin{longtable}{";
+  for (const Column& column : table.columns) out += column.align == Align::kRight ? 'r' : 'l';
+  out += "}\n";
+  if (!table.title.empty()) out += "\\caption{" + escape_latex(table.title) + "}\\\\\n";
+  const auto line = [&](const auto& cell_at) {
+    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      out += (i > 0 ? " & " : "") + escape_latex(cell_at(i));
+    }
+    out += " \\\\\n";
+  };
+  out += "\\hline\n";
+  line([&](std::size_t i) { return table.columns[i].header; });
+  out += "\\hline\n\\endhead\n";
+  for (const auto& row : table.rows) line([&](std::size_t i) { return row[i]; });
+  return out + "\\hline\n\\end{longtable}\n";
+}
 
 std::string to_terminal(const Table& table) {
   std::vector<std::size_t> widths;

@@ -43,6 +43,7 @@ void make_version_1(const std::filesystem::path& file) {
   SQLite::Database database(file.string(), new_file_flags());
   database.exec("PRAGMA synchronous = OFF");
   database.exec(text_of(ASDBENCH_TEST_DATA "/schema_v1.sql"));
+  database.exec(text_of(ASDBENCH_TEST_DATA "/report_views_v1.sql"));
   database.exec(text_of(ASDBENCH_TEST_DATA "/rows_v1.sql"));
 }
 

@@ -276,9 +276,45 @@ TEST_F(ProgramTest, GoldenTextOfListPlanAndReport) {
   EXPECT_EQ(plan.out.substr(0, plan.out.find("\n\n")) + "\n", read_file(golden / "plan.txt"));
   ASSERT_EQ(run({"run", config().string(), "--db", database()}).code, 0);
   EXPECT_EQ(run({"report", database()}).out, read_file(golden / "report.txt"));
-  EXPECT_EQ(run({"report", database(), "--format", "md"}).out, read_file(golden / "report.md"));
+  // The last section tells of this machine and this moment.
+  const std::string markdown = run({"report", database(), "--format", "md"}).out;
+  EXPECT_EQ(markdown.substr(0, markdown.find("## Runs and environment")),
+            read_file(golden / "report.md"));
   EXPECT_EQ(run({"report", database(), "--format", "csv"}).out, read_file(golden / "report.csv"));
   EXPECT_EQ(run({"report", database(), "--format", "json"}).out, read_file(golden / "report.json"));
+}
+
+TEST_F(ProgramTest, ReportsInEveryFormatAndComparisons) {
+  ASSERT_EQ(run({"run", config().string(), "--db", database(), "--limit", "3"}).code, 0);
+  const std::string published = ASDBENCH_SOURCE_DIR "/configs/paper/published/asd-main.yaml";
+  for (const char* format : {"terminal", "md", "html", "latex"}) {
+    const Outcome outcome = run({"report", database(), "--format", format, "--compare", published});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("4.20")) << format;
+  }
+  EXPECT_THAT(run({"report", database(), "--format", "csv", "--view", "acceptance"}).out,
+              HasSubstr("cell_id,requests,passes"));
+  EXPECT_THAT(run({"report", database(), "--schema"}).out, HasSubstr("## view first_difference"));
+  const fs::path typo = folder_ / "published.yaml";
+  write_file(typo, "source: a\nreference: b\ndate: 2026\nrow: []\n");
+  const Outcome refused = run({"report", database(), "--compare", typo.string()});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("published.yaml:4: unknown key \"row\""));
+  const Outcome absent = run({"report", database(), "--format", "csv", "--view", "acceptence"});
+  EXPECT_EQ(absent.code, 2);
+  EXPECT_THAT(absent.err, HasSubstr("did you mean \"acceptance\"?"));
+}
+
+TEST_F(ProgramTest, ConfigurationsOfThePaperAreRead) {
+  for (const char* folder : {"paper", "throughput"}) {
+    for (const auto& entry :
+         fs::directory_iterator(fs::path(ASDBENCH_SOURCE_DIR "/configs") / folder)) {
+      if (entry.path().extension() != ".yaml") continue;
+      // Official data may not be there (3); the configuration itself must be right.
+      const Outcome plan = run({"plan", entry.path().string()});
+      EXPECT_TRUE(plan.code == 0 || plan.code == 3) << entry.path() << plan.err;
+    }
+  }
 }
 
 TEST_F(ProgramTest, EveryCommandHasHelpWithAnExample) {
@@ -288,25 +324,6 @@ TEST_F(ProgramTest, EveryCommandHasHelpWithAnExample) {
     EXPECT_EQ(help.code, 0) << command;
     EXPECT_THAT(help.out, HasSubstr("Example:\n  asdbench " + std::string(command))) << command;
   }
-}
-
-TEST_F(ProgramTest, TrainingRefusesWhatItCannotLearnFrom) {
-  const fs::path path = folder_ / "train.yaml";
-  const auto error = [&](const std::string& target, const std::string& data,
-                         const std::string& drafter) {
-    write_file(path, fmt::format("train: {{name: x}}\ntarget: {}\ndata: [{}]\nreplies: {{}}\n"
-                                 "drafter: {}\n",
-                                 target, data, drafter));
-    const Outcome outcome = run({"train", path.string()});
-    EXPECT_EQ(outcome.code, 2) << outcome.err;
-    return outcome.err;
-  };
-  EXPECT_THAT(error("toy", "prompts", "eagle3"), HasSubstr("has no hidden states to learn from"));
-  EXPECT_THAT(error("smollm2-135m", "{gsm8k: {split: test}}", "eagle3"),
-              HasSubstr(":3: data[0].gsm8k.split: split test of gsm8k is for measuring"));
-  EXPECT_THAT(error("smollm2-135m", "{gsm8k: {split: samples}}", "eagle3"),
-              HasSubstr("split samples of gsm8k is for measuring"));
-  EXPECT_THAT(error("smollm2-135m", "prompts", "ngram"), HasSubstr("unknown drafter \"ngram\""));
 }
 
 }  // namespace

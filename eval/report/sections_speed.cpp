@@ -1,0 +1,338 @@
+// What needs attention, fixed-work speed, replies side by side, and the machine.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "eval/core/utf8.h"
+#include "eval/report/sections.h"
+
+namespace asdbench {
+namespace {
+
+/// Limits of measurement.md, sections 1 and 2.
+constexpr double kDriftLimitPct = 3;
+constexpr double kPostEndLimit = 0.20;
+
+/// Up to so many diverged prompts for two compared cells and for the whole report, and so much text
+/// of each reply: a report of any database stays small.
+constexpr int kExamplesOfPair = 6;
+constexpr int kExamples = 90;
+constexpr std::size_t kTextBefore = 300;
+constexpr std::size_t kTextBytes = 1500;
+
+/// Start of the character that byte `at` belongs to.
+std::size_t character_start(std::string_view text, std::size_t at) {
+  at = std::min(at, text.size());
+  while (at > 0 && at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
+  return at;
+}
+
+TextPair text_pair(std::string left, std::string right) {
+  TextPair pair;
+  const auto [end, unused] = std::mismatch(left.begin(), left.end(), right.begin(), right.end());
+  const std::size_t common = character_start(left, static_cast<std::size_t>(end - left.begin()));
+  const std::size_t from = common > kTextBefore ? character_start(left, common - kTextBefore) : 0;
+  const auto cut = [&](std::string& text, bool& was_cut) {
+    text.erase(0, from);
+    was_cut = text.size() > kTextBytes;
+    if (was_cut) text.resize(character_start(text, kTextBytes));
+  };
+  cut(left, pair.cut_left);
+  cut(right, pair.cut_right);
+  pair.cut_front = from > 0;
+  pair.common = common - from;
+  pair.left = std::move(left);
+  pair.right = std::move(right);
+  return pair;
+}
+
+void flag_speed(const Evidence& evidence, Table& table) {
+  const auto add = [&](std::int64_t cell, const std::string& what, const std::string& found) {
+    table.rows.push_back(
+        {what, evidence.cells.place(cell) + " · " + evidence.cells.label(cell), found});
+  };
+  for (const ViewRow& row : read_rows(evidence.store, "SELECT * FROM speed_bound WHERE exceeded")) {
+    add(row.count("cell_id"), "gain above its bound: unequal work or a fault of the clock",
+        fmt::format(
+            "{} against {}; tokens per pass allow {}",
+            decimal_interval(row.number("estimate"), row.number("low"), row.number("high"), 3),
+            row.text("reference"), decimal(row.number("bound"), 3)));
+  }
+  for (const ViewRow& row :
+       read_rows(evidence.store,
+                 "SELECT cell_id, number, reference FROM group_speed WHERE ratio IS NULL "
+                 "AND reference IS NOT NULL ORDER BY group_id")) {
+    add(row.count("cell_id"), "unequal work",
+        fmt::format("group {} counted other tokens than {}", row.count("number"),
+                    row.text("reference")));
+  }
+  for (const ViewRow& row :
+       read_rows(evidence.store,
+                 "SELECT cell_id, count(DISTINCT group_id) AS groups, max(abs(drift_pct)) AS worst "
+                 "FROM group_speed "
+                 "WHERE abs(drift_pct) > " +
+                     std::to_string(kDriftLimitPct) + " GROUP BY set_key, cell_id")) {
+    add(row.count("cell_id"), "drift",
+        fmt::format("{} groups above {} %, the worst {} %", row.count("groups"), kDriftLimitPct,
+                    decimal(row.number("worst"), 1)));
+  }
+  for (const ViewRow& row :
+       read_rows(evidence.store,
+                 "SELECT cell_id, post_end_fraction FROM speed WHERE post_end_fraction > " +
+                     std::to_string(kPostEndLimit))) {
+    add(row.count("cell_id"), "text after the end",
+        percent(row.number("post_end_fraction")) +
+            " of the counted tokens stand after the reply's natural end: reference lengths would "
+            "be fairer");
+  }
+}
+
+void add_drift(Section& section, const Evidence& evidence) {
+  std::map<std::int64_t, std::vector<Point>> points;
+  for (const ViewRow& row :
+       read_rows(evidence.store,
+                 "SELECT * FROM group_speed WHERE reference = 'strict' AND ratio NOT NULL "
+                 "AND cell_id <> reference_id ORDER BY group_id")) {
+    points[row.count("cell_id")].push_back(
+        {.x = static_cast<double>(row.count("number")), .y = row.number("ratio").value_or(0)});
+  }
+  add_charts(section, evidence.cells,
+             {.x = {.label = "group"}, .y = {.label = "speed against strict"}}, points);
+}
+
+void add_attribution(Section& section, const Evidence& evidence, const ViewRows& speed) {
+  static constexpr std::array<std::pair<const char*, const char*>, 5> kParts = {
+      {{"draft", "draft_ms_per_pass"},
+       {"verify", "verify_ms_per_pass"},
+       {"rule", "rule_ms_per_pass"},
+       {"cache", "cache_ms_per_pass"},
+       {"host", "host_ms_per_pass"}}};
+  Chart chart{.kind = ChartKind::kStacked,
+              .title = "Where a pass spends its time",
+              .x = {.label = "milliseconds a pass"},
+              .series = {},
+              .categories = {}};
+  for (const auto& [name, unused] : kParts) chart.series.push_back({.name = name, .points = {}});
+  Table table{.title = "Milliseconds a pass; host is what the parts leave of the clock of record",
+              .columns = {{"task"},
+                          {"cell"},
+                          {"draft", Align::kRight},
+                          {"verify", Align::kRight},
+                          {"rule", Align::kRight},
+                          {"cache", Align::kRight},
+                          {"host", Align::kRight},
+                          {"rule, ms / token", Align::kRight}},
+              .rows = {}};
+  for (const ViewRow& row : speed) {
+    const std::int64_t id = row.count("cell_id");
+    std::vector<std::string> cells = {evidence.cells.place(id), evidence.cells.label(id)};
+    for (std::size_t i = 0; i < kParts.size(); ++i) {
+      const std::optional<double> part = row.number(kParts[i].second);
+      cells.push_back(decimal(part, 3));
+      chart.series[i].points.push_back({.x = static_cast<double>(chart.categories.size()),
+                                        .y = std::max(0.0, part.value_or(0))});
+    }
+    cells.push_back(decimal(row.number("rule_ms_per_token"), 4));
+    table.rows.push_back(std::move(cells));
+    chart.categories.push_back(evidence.cells.label(id));
+  }
+  // A bar for each of very many cells would be a wall.
+  constexpr std::size_t kMostBars = 24;
+  if (chart.categories.size() <= kMostBars) section.blocks.emplace_back(std::move(chart));
+  section.blocks.emplace_back(std::move(table));
+}
+
+}  // namespace
+
+Section flags_section(const Evidence& evidence) {
+  Section section{.id = "flags", .title = "What needs attention", .brief = true};
+  Table table{.title = "", .columns = {{"what"}, {"where"}, {"found"}}, .rows = {}};
+  for (const ViewRow& row : read_rows(evidence.store,
+                                      "SELECT id, name, status FROM run WHERE status <> 'done' "
+                                      "ORDER BY id")) {
+    table.rows.push_back({"a run did not end well",
+                          fmt::format("run {} · {}", row.count("id"), row.text("name")),
+                          row.text("status")});
+  }
+  for (const MatrixRow& row : evidence.cells.rows()) {
+    const std::string where =
+        evidence.cells.place(row.cell_id) + " · " + evidence.cells.label(row.cell_id);
+    if (row.failed > 0) {
+      table.rows.push_back(
+          {"failed samples", where, fmt::format("{} failed, n = {}", row.failed, row.n)});
+    }
+    if (row.unscored > 0) {
+      table.rows.push_back(
+          {"unscored replies", where, fmt::format("{} are left out of n", row.unscored)});
+    }
+  }
+  flag_speed(evidence, table);
+  section.note = table.rows.empty()
+                     ? "Nothing was flagged: equal work, gains within their bounds, drift "
+                       "within 3 %, no failed sample."
+                     : "Read these before the numbers.";
+  if (evidence.cells.rows().empty()) section.note = "The database holds no cells yet.";
+  if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
+  return section;
+}
+
+Section speed_section(const Evidence& evidence) {
+  Section section{.id = "speed", .title = "Fixed-work speed"};
+  const ViewRows speed = read_rows(
+      evidence.store,
+      "SELECT speed.*, strict.bound, work.slots, "
+      "work.decode_ms / work.passes - draft_ms_per_pass - verify_ms_per_pass - rule_ms_per_pass - "
+      "cache_ms_per_pass AS host_ms_per_pass "
+      "FROM speed JOIN (SELECT set_key, cell_id, count(*) AS slots, 1e-6 * sum(decode_ns) AS "
+      "decode_ms, "
+      "sum(passes) AS passes FROM speed_slot JOIN speed_group ON speed_group.id = group_id "
+      "GROUP BY set_key, cell_id) AS work ON work.set_key = speed.set_key AND work.cell_id = "
+      "speed.cell_id "
+      "LEFT JOIN speed_bound AS strict ON strict.set_key = speed.set_key AND "
+      "strict.cell_id = speed.cell_id AND strict.reference = 'strict' ORDER BY speed.cell_id");
+  if (speed.empty()) {
+    section.note = "No fixed work was timed; add speed to run.phases.";
+    return section;
+  }
+  section.note =
+      "Every arm decodes the same counted tokens, ends ignored, arms in mirrored order; groups are "
+      "the "
+      "unit of the t interval. The bound is what tokens per pass allow when a pass costs the same. "
+      "Text "
+      "after the end is the share of counted tokens behind a reply's natural end.";
+  Table table{.title = "",
+              .columns = {{"task"},
+                          {"cell"},
+                          {"groups", Align::kRight},
+                          {"tokens", Align::kRight},
+                          {"tokens/s", Align::kRight},
+                          {"vs strict [95 % CI]"},
+                          {"bound", Align::kRight},
+                          {"vs plain [95 % CI]"},
+                          {"tokens / pass", Align::kRight},
+                          {"after the end", Align::kRight}},
+              .rows = {}};
+  for (const ViewRow& row : speed) {
+    const std::int64_t id = row.count("cell_id");
+    const auto ratio = [&](const std::string& name) {
+      return decimal_interval(row.number(name), row.number(name + "_low"),
+                              row.number(name + "_high"), 3);
+    };
+    table.rows.push_back({evidence.cells.place(id), evidence.cells.label(id), row.text("groups"),
+                          row.text("tokens"), decimal(row.number("tokens_per_s"), 1),
+                          ratio("vs_strict"), decimal(row.number("bound"), 3), ratio("vs_plain"),
+                          decimal(row.number("tokens_per_pass"), 3),
+                          percent(row.number("post_end_fraction"))});
+  }
+  section.blocks.emplace_back(std::move(table));
+  add_drift(section, evidence);
+  add_attribution(section, evidence, speed);
+  return section;
+}
+
+Section examples_section(const Evidence& evidence) {
+  Section section{.id = "examples", .title = "Diverged replies side by side"};
+  section.note = fmt::format(
+      "For each two compared cells up to {} diverged prompts, those whose verdict changed first, "
+      "then by "
+      "sample id; {} in all; from {} bytes before the first difference, {} bytes of each reply.",
+      kExamplesOfPair, kExamples, kTextBefore, kTextBytes);
+  const ViewRows rows = read_rows(
+      evidence.store,
+      fmt::format(
+          "WITH ranked AS (SELECT pair.*, own.verdict AS verdict, other.verdict AS "
+          "reference_verdict, "
+          "row_number() OVER (PARTITION BY pair.cell_id ORDER BY own.verdict IS other.verdict, "
+          "pair.sample_id, pair.repeat, pair.turn) AS place FROM pair "
+          "LEFT JOIN verdict AS own ON own.output_id = pair.output_id "
+          "LEFT JOIN verdict AS other ON other.output_id = pair.reference_output_id "
+          "WHERE differs AND reference = 'strict') "
+          "SELECT ranked.cell_id, ranked.reference_id, ranked.sample_id, ranked.turn, verdict, "
+          "reference_verdict, "
+          "base.completion AS reference_text, output.completion AS text "
+          "FROM ranked JOIN output ON output.id = output_id "
+          "JOIN output AS base ON base.id = reference_output_id "
+          "WHERE place <= {} ORDER BY place, ranked.cell_id LIMIT {}",
+          kExamplesOfPair, kExamples));
+  for (const ViewRow& row : rows) {
+    const std::int64_t id = row.count("cell_id");
+    TextPair pair = text_pair(row.text("reference_text"), row.text("text"));
+    pair.title = fmt::format("{} · {}", evidence.cells.place(id), row.text("sample_id"));
+    if (row.count("turn") > 1) pair.title += fmt::format(" · turn {}", row.count("turn"));
+    const auto verdict = [&](const char* column) {
+      return row.text(column).empty() ? "unscored" : row.text(column);
+    };
+    pair.left_name = fmt::format("{}: {}", evidence.cells.label(row.count("reference_id")),
+                                 verdict("reference_verdict"));
+    pair.right_name = fmt::format("{}: {}", evidence.cells.label(id), verdict("verdict"));
+    section.blocks.emplace_back(std::move(pair));
+  }
+  if (rows.empty()) section.note = "No reply of a lossy cell differs from its strict one.";
+  return section;
+}
+
+Section environment_section(const Evidence& evidence) {
+  Section section{.id = "environment", .title = "Runs and environment"};
+  Table runs{.title = "",
+             .columns = {{"run"},
+                         {"name"},
+                         {"status"},
+                         {"started"},
+                         {"ended"},
+                         {"config"},
+                         {"command"},
+                         {"version"},
+                         {"commit"},
+                         {"host"},
+                         {"seed", Align::kRight}},
+             .rows = {}};
+  for (const ViewRow& row : read_rows(evidence.store, "SELECT * FROM run ORDER BY id")) {
+    runs.rows.push_back(
+        {row.text("id"), row.text("name"), row.text("status"), row.text("started"),
+         row.text("ended"), row.text("config_file"), row.text("command"), row.text("version"),
+         row.text("source_commit").substr(0, 12) + (row.count("dirty") != 0 ? " (changed)" : ""),
+         row.text("host"), row.text("seed")});
+  }
+  if (runs.rows.empty()) {
+    section.note = "No run is recorded.";
+    return section;
+  }
+  section.blocks.emplace_back(std::move(runs));
+  // One line a fact: what several runs share stands once.
+  Table facts{.title = "Machine and build", .columns = {{"fact"}, {"value"}, {"runs"}}, .rows = {}};
+  for (const ViewRow& row :
+       read_rows(evidence.store,
+                 "SELECT name, value, group_concat(run_id, ', ') AS runs FROM "
+                 "environment GROUP BY name, value ORDER BY name, min(run_id)")) {
+    facts.rows.push_back({row.text("name"), row.text("value"), row.text("runs")});
+  }
+  if (!facts.rows.empty()) section.blocks.emplace_back(std::move(facts));
+  Table cells{.title = "Cells and what identifies them",
+              .columns = {{"cell"},
+                          {"task"},
+                          {"rule and drafter"},
+                          {"engine"},
+                          {"weights"},
+                          {"compute"},
+                          {"logits"},
+                          {"max tokens", Align::kRight},
+                          {"batch", Align::kRight},
+                          {"target SHA-256"},
+                          {"data SHA-256"},
+                          {"key"}},
+              .rows = {}};
+  for (const ViewRow& row : read_rows(evidence.store, "SELECT * FROM cell ORDER BY id")) {
+    const std::int64_t id = row.count("id");
+    cells.rows.push_back({row.text("id"), evidence.cells.place(id), evidence.cells.label(id),
+                          row.text("engine"), row.text("weight_dtype"), row.text("compute_dtype"),
+                          row.text("logit_dtype"), row.text("max_tokens"), row.text("batch"),
+                          row.text("target_sha256").substr(0, 16),
+                          row.text("data_sha256").substr(0, 16), row.text("key").substr(0, 16)});
+  }
+  section.blocks.emplace_back(std::move(cells));
+  return section;
+}
+
+}  // namespace asdbench

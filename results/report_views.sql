@@ -1,0 +1,259 @@
+-- What reports read beside `accuracy`, `speed` and `matrix`; part of version 1. Shares and ratios over nothing are NULL.
+
+-- Passes of finished outputs by their counts. Kept by triggers, since grouping millions of rows takes SQLite minutes;
+-- `pass` remains the record, and a test compares the two.
+CREATE TABLE pass_tally (
+  cell_id INTEGER NOT NULL REFERENCES cell(id),
+  drafted INTEGER NOT NULL,
+  accepted INTEGER NOT NULL,
+  kept INTEGER NOT NULL,
+  committed INTEGER NOT NULL,
+  strict_length INTEGER NOT NULL,
+  blocked_by INTEGER NOT NULL,
+  passes INTEGER NOT NULL,
+  PRIMARY KEY (cell_id, drafted, accepted, kept, committed, strict_length, blocked_by)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER pass_counted AFTER INSERT ON pass BEGIN
+  INSERT INTO pass_tally
+  SELECT cell_id, new.drafted, new.accepted, new.kept, new.committed, new.strict_length, new.blocked_by, 1
+  FROM output WHERE output.id = new.output_id AND output.status = 'done'
+  ON CONFLICT DO UPDATE SET passes = passes + 1;
+END;
+
+CREATE TRIGGER pass_uncounted BEFORE DELETE ON output WHEN old.status = 'done' BEGIN
+  UPDATE pass_tally SET passes = passes - (
+    SELECT count(*) FROM pass WHERE pass.output_id = old.id AND pass.drafted = pass_tally.drafted
+      AND pass.accepted = pass_tally.accepted AND pass.kept = pass_tally.kept
+      AND pass.committed = pass_tally.committed AND pass.strict_length = pass_tally.strict_length
+      AND pass.blocked_by = pass_tally.blocked_by)
+  WHERE cell_id = old.cell_id;
+END;
+
+-- Passes in which the budget or the headroom stopped an exception.
+CREATE INDEX pass_exhausted ON pass (output_id) WHERE blocked_by & 12 <> 0;
+
+-- What a cell is compared with. `strict`: the strict cell with the same drafter; `plain`: the one without a drafter;
+-- both of the same task, target and decoding, as in `speed_ratio`.
+CREATE VIEW cell_reference AS
+SELECT cell.id AS cell_id, kind.reference, min(base.id) AS reference_id
+FROM cell
+JOIN (SELECT 'strict' AS reference UNION ALL SELECT 'plain') AS kind
+JOIN cell AS base ON base.verifier = 'strict' AND base.id <> cell.id
+WHERE cell.drafter <> 'none'
+  AND CASE kind.reference
+        WHEN 'plain' THEN base.drafter = 'none'
+        ELSE cell.verifier <> 'strict' AND base.drafter = cell.drafter
+             AND base.drafter_options = cell.drafter_options AND base.drafts = cell.drafts
+      END
+  AND base.task = cell.task AND base.split = cell.split AND base.task_version = cell.task_version
+  AND base.data_sha256 = cell.data_sha256 AND base.task_options = cell.task_options
+  AND base.target = cell.target AND base.target_sha256 = cell.target_sha256
+  AND base.target_options = cell.target_options
+  AND base.max_tokens = cell.max_tokens AND base.batch = cell.batch
+  AND base.weight_dtype = cell.weight_dtype AND base.compute_dtype = cell.compute_dtype
+  AND base.logit_dtype = cell.logit_dtype AND base.device = cell.device AND base.engine = cell.engine
+  AND base.activations = cell.activations
+GROUP BY cell.id, kind.reference;
+
+-- Finished outputs of two compared cells for the same turn of the same sample.
+CREATE VIEW pair AS
+SELECT link.cell_id, link.reference, link.reference_id, output.sample_id, output.repeat, output.turn,
+       output.id AS output_id, base.id AS reference_output_id,
+       output.tokens_sha256 <> base.tokens_sha256 AS differs,
+       output.output_tokens, base.output_tokens AS reference_tokens,
+       output.finish_reason IN ('length', 'context_limit') AS capped,
+       base.finish_reason IN ('length', 'context_limit') AS reference_capped
+FROM cell_reference AS link
+JOIN output ON output.cell_id = link.cell_id AND output.status = 'done'
+JOIN output AS base ON base.cell_id = link.reference_id AND base.status = 'done'
+  AND base.sample_id = output.sample_id AND base.repeat = output.repeat AND base.turn = output.turn;
+
+-- Verdicts of each cell's own grader, latest version, as in `matrix`.
+CREATE VIEW verdict AS
+WITH latest AS (
+  SELECT cell.id AS cell_id, cell.grader, max(score.scorer_version) AS scorer_version
+  FROM cell JOIN output ON output.cell_id = cell.id
+  JOIN score ON score.output_id = output.id AND score.scorer = cell.grader
+  GROUP BY cell.id
+)
+SELECT output.id AS output_id, output.cell_id, score.verdict, score.answer
+FROM latest JOIN output ON output.cell_id = latest.cell_id
+JOIN score ON score.output_id = output.id AND score.scorer = latest.grader
+  AND score.scorer_version = latest.scorer_version;
+
+-- Compared cells, paired by sample. `b`: only this cell is right, `c`: only the reference (measurement.md, 4), first
+-- with capped replies as incorrect, then as scored; pairs with an unscored reply are left out of n.
+CREATE VIEW paired AS
+WITH judged AS (
+  SELECT pair.*, own.verdict <> 'unscored' AND other.verdict <> 'unscored' AS scored,
+         own.verdict = 'correct' AS correct, other.verdict = 'correct' AS reference_correct
+  FROM pair
+  LEFT JOIN verdict AS own ON own.output_id = pair.output_id
+  LEFT JOIN verdict AS other ON other.output_id = pair.reference_output_id
+)
+SELECT cell_id, reference, reference_id, count(*) AS pairs, sum(differs) AS diverged,
+       sum(output_tokens) AS output_tokens, sum(reference_tokens) AS reference_tokens,
+       coalesce(sum(capped AND NOT reference_capped), 0) AS only_capped,
+       coalesce(sum(reference_capped AND NOT capped), 0) AS only_reference_capped,
+       coalesce(sum(scored), 0) AS n,
+       coalesce(sum(scored AND correct AND NOT capped AND NOT (reference_correct AND NOT reference_capped)), 0) AS b,
+       coalesce(sum(scored AND reference_correct AND NOT reference_capped AND NOT (correct AND NOT capped)), 0) AS c,
+       coalesce(sum(scored AND correct AND NOT reference_correct), 0) AS b_as_scored,
+       coalesce(sum(scored AND reference_correct AND NOT correct), 0) AS c_as_scored,
+       coalesce(sum(scored AND differs), 0) AS n_diverged,
+       coalesce(sum(scored AND differs AND correct AND NOT capped), 0) AS correct_diverged,
+       coalesce(sum(scored AND differs AND reference_correct AND NOT reference_capped), 0) AS reference_correct_diverged
+FROM judged GROUP BY cell_id, reference, reference_id;
+
+-- Where diverged outputs first differ: the position from 0 of the first different token, or the shorter length when one
+-- output begins the other. Found by bisection on the stored ids: `prefix` grows by `step` while both agree. Against
+-- plain only for cells that have no strict reference: those of lossy rules would say the same twice.
+CREATE VIEW first_difference AS
+WITH RECURSIVE search (cell_id, reference, sample_id, repeat, turn, output_id, reference_output_id, shorter, prefix, step) AS (
+  SELECT cell_id, reference, sample_id, repeat, turn, output_id, reference_output_id, min(output_tokens, reference_tokens), 0,
+         2 << cast(log2(max(min(output_tokens, reference_tokens), 1)) AS INTEGER)
+  FROM pair
+  WHERE differs AND (reference = 'strict' OR pair.cell_id NOT IN (
+    SELECT cell_id FROM cell_reference WHERE reference = 'strict'))
+  UNION ALL
+  SELECT search.cell_id, reference, search.sample_id, search.repeat, search.turn, output_id, reference_output_id, shorter,
+         CASE WHEN prefix + step <= shorter
+                AND substr(output.tokens, 4 * prefix + 1, 4 * step) = substr(base.tokens, 4 * prefix + 1, 4 * step)
+              THEN prefix + step ELSE prefix END,
+         step / 2
+  FROM search JOIN output ON output.id = output_id JOIN output AS base ON base.id = reference_output_id
+  WHERE step > 0
+)
+SELECT cell_id, reference, sample_id, repeat, turn, output_id, reference_output_id, prefix AS position
+FROM search WHERE step = 0;
+
+-- Tokens per pass of finished outputs, the token from prefill excluded, in every convention that published tables use:
+-- with the target's own token (accept length) or drafts only, pooled over passes or as the mean of requests.
+CREATE VIEW acceptance AS
+WITH request AS (
+  SELECT cell_id, count(*) AS requests, sum(passes) AS passes, sum(output_tokens - 1) AS tokens,
+         avg(1.0 * (output_tokens - 1) / nullif(passes, 0)) AS accept_length_per_request
+  FROM output WHERE status = 'done' GROUP BY cell_id
+), pooled AS (
+  SELECT cell_id, sum(passes * drafted) AS drafted, sum(passes * kept) AS kept,
+         sum(passes * strict_length) AS strict_length
+  FROM pass_tally GROUP BY cell_id
+)
+SELECT request.cell_id, requests, request.passes, tokens, drafted, kept,
+       1.0 * tokens / nullif(request.passes, 0) AS accept_length, accept_length_per_request,
+       1.0 * kept / nullif(request.passes, 0) AS drafts_kept_per_pass,
+       1.0 * strict_length / nullif(request.passes, 0) AS strict_length_per_pass,
+       1.0 * kept / nullif(drafted, 0) AS draft_acceptance
+FROM request LEFT JOIN pooled ON pooled.cell_id = request.cell_id;
+
+CREATE VIEW accept_histogram AS
+SELECT cell_id, committed, sum(passes) AS passes FROM pass_tally WHERE passes > 0 GROUP BY cell_id, committed;
+
+-- By position in the block, from 0: passes that drafted it, that reached it with every earlier draft accepted, and
+-- that accepted it. Survival is accepted / drafted, conditional acceptance accepted / reached.
+CREATE VIEW block_position AS
+WITH RECURSIVE place (position) AS (
+  SELECT 0 UNION ALL SELECT position + 1 FROM place WHERE position + 1 < (SELECT max(drafted) FROM pass_tally)
+)
+SELECT cell_id, position, sum(passes) AS drafted, sum(passes * (accepted >= position)) AS reached,
+       sum(passes * (accepted > position)) AS accepted, sum(passes * (strict_length > position)) AS strict
+FROM pass_tally JOIN place ON position < drafted
+WHERE passes > 0 GROUP BY cell_id, position;
+
+-- Conditions that stopped a block; one pass may name several.
+CREATE VIEW blocked AS
+WITH condition (flag, name) AS (
+  VALUES (1, 'gate'), (2, 'cap'), (4, 'budget'), (8, 'headroom'), (16, 'eos_guard'), (32, 'strict'), (64, 'strict_head')
+)
+SELECT cell_id, name AS condition, sum(passes) AS passes
+FROM pass_tally JOIN condition ON blocked_by & flag <> 0
+WHERE passes > 0 GROUP BY cell_id, flag;
+
+-- Regret and exceptions per cell (measurement.md, 6). `reused`: drafts kept behind an exception, up to the next one;
+-- an exception without any is barren. `exhausted`: requests in which budget or headroom ever stopped a block.
+CREATE VIEW ledger AS
+WITH request AS (
+  SELECT cell_id, count(*) AS requests, sum(exceptions > 0) AS requests_with_exception,
+         sum(output_tokens - 1) AS tokens, sum(regret) AS regret, max(regret) AS largest_regret
+  FROM output WHERE status = 'done' GROUP BY cell_id
+), follow AS (
+  SELECT output.cell_id, exception.regret,
+         coalesce(lead(exception.block_position) OVER (PARTITION BY exception.output_id, exception.pass
+                                                       ORDER BY exception.number), pass.kept)
+           - exception.block_position - 1 AS run
+  FROM exception JOIN output ON output.id = exception.output_id AND output.status = 'done'
+  JOIN pass ON pass.output_id = exception.output_id AND pass.number = exception.pass
+), bought AS (
+  SELECT cell_id, count(*) AS exceptions, sum(run) AS reused, sum(run = 0) AS barren, sum(regret = 0) AS free
+  FROM follow GROUP BY cell_id
+), spent_out AS (
+  SELECT output.cell_id, count(DISTINCT output.id) AS exhausted
+  FROM pass JOIN output ON output.id = pass.output_id AND output.status = 'done'
+  WHERE pass.blocked_by & 12 <> 0 GROUP BY output.cell_id
+)
+SELECT cell.id AS cell_id, cell.regret_budget AS budget, requests, requests_with_exception, tokens,
+       coalesce(exceptions, 0) AS exceptions, coalesce(reused, 0) AS reused, coalesce(barren, 0) AS barren,
+       coalesce(free, 0) AS free, coalesce(exhausted, 0) AS exhausted, regret,
+       1.0 * exceptions / requests AS exceptions_per_request,
+       100.0 * exceptions / nullif(tokens, 0) AS exceptions_per_100_tokens,
+       regret / exceptions AS regret_per_exception, regret / requests AS regret_per_request,
+       1.0 * reused / exceptions AS reused_per_exception,
+       CASE WHEN regret_budget > 0 THEN regret / requests / regret_budget END AS budget_used_mean,
+       CASE WHEN regret_budget > 0 THEN largest_regret / regret_budget END AS budget_used_max
+FROM cell JOIN request ON request.cell_id = cell.id
+LEFT JOIN bought ON bought.cell_id = cell.id
+LEFT JOIN spent_out ON spent_out.cell_id = cell.id
+WHERE cell.verifier <> 'strict';
+
+-- Exceptions by regret in steps of 1/16 nat, the finest that 16-bit logits of common size have, and by place in the block.
+CREATE VIEW regret_histogram AS
+SELECT output.cell_id, cast(16 * exception.regret AS INTEGER) / 16.0 AS regret_from, count(*) AS exceptions
+FROM exception JOIN output ON output.id = exception.output_id AND output.status = 'done'
+GROUP BY 1, 2;
+
+CREATE VIEW exception_position AS
+SELECT output.cell_id, exception.block_position AS position, count(*) AS exceptions,
+       sum(exception.regret) / count(*) AS regret_per_exception
+FROM exception JOIN output ON output.id = exception.output_id AND output.status = 'done'
+GROUP BY 1, 2;
+
+-- Lengths and ends of finished replies.
+CREATE VIEW length AS
+SELECT cell_id, count(*) AS n, avg(output_tokens) AS mean_tokens, min(output_tokens) AS least, max(output_tokens) AS most,
+       sum(finish_reason = 'eos') AS ended, sum(finish_reason = 'stop_string') AS stop_string,
+       sum(finish_reason = 'length') AS length, sum(finish_reason = 'context_limit') AS context_limit
+FROM output WHERE status = 'done' GROUP BY cell_id;
+
+-- Per group of fixed work: each arm against its reference, and the drift 100 (t_first / t_last - 1) of an arm between
+-- its two slots. Groups with unequal counted tokens have no ratio.
+CREATE VIEW group_speed AS
+WITH arm AS (
+  SELECT speed_group.set_key, speed_group.number, speed_slot.group_id, speed_slot.cell_id,
+         avg(ln(decode_ns)) AS log_ns, min(tokens) AS least, max(tokens) AS most, min(slot) AS first, max(slot) AS last,
+         sum(decode_ns) AS decode_ns, sum(tokens) AS tokens
+  FROM speed_group JOIN speed_slot ON speed_slot.group_id = speed_group.id
+  GROUP BY speed_slot.group_id, speed_slot.cell_id
+)
+SELECT arm.set_key, arm.number, arm.group_id, arm.cell_id, ratio.reference, ratio.reference_id,
+       1e9 * arm.tokens / arm.decode_ns AS tokens_per_s,
+       CASE WHEN arm.least = base.least AND arm.most = base.most AND arm.least = arm.most
+            THEN exp(base.log_ns - arm.log_ns) END AS ratio,
+       100.0 * ((SELECT decode_ns FROM speed_slot WHERE group_id = arm.group_id AND slot = arm.first)
+         / (1.0 * (SELECT decode_ns FROM speed_slot WHERE group_id = arm.group_id AND slot = arm.last)) - 1) AS drift_pct
+FROM arm
+LEFT JOIN speed_ratio AS ratio ON ratio.set_key = arm.set_key AND ratio.cell_id = arm.cell_id
+LEFT JOIN arm AS base ON base.group_id = arm.group_id AND base.cell_id = ratio.reference_id;
+
+-- The bound on a gain (measurement.md, 3): equal work and equal cost of a pass allow at most tau / tau of the reference.
+-- A ratio whose interval lies above it means unequal work or a fault of the clock.
+CREATE VIEW speed_bound AS
+SELECT ratio.set_key, ratio.cell_id, ratio.reference, ratio.reference_id, ratio.groups,
+       ratio.estimate, ratio.low, ratio.high,
+       own.tokens_per_pass, base.tokens_per_pass AS reference_tokens_per_pass,
+       own.tokens_per_pass / base.tokens_per_pass AS bound,
+       coalesce(ratio.low, ratio.estimate) > own.tokens_per_pass / base.tokens_per_pass AS exceeded
+FROM speed_ratio AS ratio
+JOIN speed AS own ON own.set_key = ratio.set_key AND own.cell_id = ratio.cell_id
+JOIN speed AS base ON base.set_key = ratio.set_key AND base.cell_id = ratio.reference_id
+WHERE ratio.cell_id <> ratio.reference_id;
