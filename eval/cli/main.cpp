@@ -52,6 +52,7 @@ int run_program(int argc, char** argv) {
   add_data(app, action);
   add_model(app, action);
   add_conformance(app, action);
+  add_train(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

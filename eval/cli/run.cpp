@@ -59,19 +59,6 @@ Shard parse_shard(const std::string& text) {
   return {.index = *index - 1, .count = *count};
 }
 
-std::vector<Override> parse_overrides(const std::vector<std::string>& texts) {
-  std::vector<Override> overrides;
-  for (const std::string& text : texts) {
-    const auto equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      throw ConfigError(
-          fmt::format("--set: found \"{}\"; expected key=value, such as speed.groups=2", text));
-    }
-    overrides.push_back({.key = text.substr(0, equals), .value = text.substr(equals + 1)});
-  }
-  return overrides;
-}
-
 ExperimentOptions experiment_options(const RunOptions& options) {
   ExperimentOptions out{.paths = default_paths()};
   if (options.limit > 0) out.limit = options.limit;
@@ -232,6 +219,19 @@ ExitCode plan(const RunOptions& options) {
 }
 
 }  // namespace
+
+std::vector<Override> parse_overrides(const std::vector<std::string>& texts) {
+  std::vector<Override> overrides;
+  for (const std::string& text : texts) {
+    const auto equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw ConfigError(
+          fmt::format("--set: found \"{}\"; expected key=value, such as speed.groups=2", text));
+    }
+    overrides.push_back({.key = text.substr(0, equals), .value = text.substr(equals + 1)});
+  }
+  return overrides;
+}
 
 void add_run(CLI::App& app, Action& action) {
   auto options = std::make_shared<RunOptions>();

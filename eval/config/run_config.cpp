@@ -47,6 +47,32 @@ class Reader {
     }
   }
 
+  void read_training(const YamlNode& root, TrainConfig& config) const {
+    if (root.kind == YamlKind::kNull) fail(root, "", "the file is empty; expected train and more");
+    expect(root, "", YamlKind::kMap);
+    refuse_unknown(root, "", {"train", "target", "data", "replies", "drafter"});
+    const auto section = [&](const std::string& key) {
+      const YamlNode& map = required(root, "", key);
+      expect(map, key, YamlKind::kMap);
+      return options(map, key, key, "");
+    };
+    config.train = section("train");
+    config.replies = section("replies");
+    config.target =
+        entry(required(root, "", "target"), "target", "target", Axis::kTarget, known_.targets);
+    config.drafter =
+        entry(required(root, "", "drafter"), "drafter", "drafter", Axis::kPlugin, known_.drafters);
+    const YamlNode& list = required(root, "", "data");
+    expect(list, "data", YamlKind::kList);
+    if (list.items.empty()) fail(list, "data", "the list is empty; expected at least one entry");
+    std::vector<std::string> names = known_.tasks;
+    names.emplace_back(kPromptFile);
+    for (std::size_t i = 0; i < list.items.size(); ++i) {
+      config.data.push_back(
+          entry(list.items[i], fmt::format("data[{}]", i), "data", Axis::kPlugin, names));
+    }
+  }
+
  private:
   SourceLocation at(const YamlNode& node, const std::string& path) const {
     return at(node.file, node.line, path);
@@ -333,6 +359,28 @@ class Reader {
   const KnownNames& known_;
 };
 
+/// The text of a configuration; one byte more than is allowed at most, so that parse_yaml sees and
+/// reports a file that is too large.
+std::string read_text(const std::filesystem::path& file) {
+  std::error_code status;
+  if (!std::filesystem::exists(file, status)) {
+    throw ConfigError(
+        fmt::format("{}: there is no such file; expected a YAML configuration", file.string()));
+  }
+  if (!std::filesystem::is_regular_file(file, status)) {
+    throw ConfigError(
+        fmt::format("{}: is no regular file; expected a YAML configuration", file.string()));
+  }
+  std::ifstream in(file, std::ios::binary);
+  std::string text(kLargestConfigBytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (in.bad() || (in.fail() && !in.eof())) {
+    throw ConfigError(fmt::format("{}: cannot be read; check its permissions", file.string()));
+  }
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  return text;
+}
+
 }  // namespace
 
 RunConfig parse_config(const std::string& text, const std::filesystem::path& file,
@@ -348,24 +396,23 @@ RunConfig parse_config(const std::string& text, const std::filesystem::path& fil
 
 RunConfig read_config(const std::filesystem::path& file, const KnownNames& known,
                       const std::vector<Override>& overrides) {
-  std::error_code status;
-  if (!std::filesystem::exists(file, status)) {
-    throw ConfigError(
-        fmt::format("{}: there is no such file; expected a YAML configuration", file.string()));
-  }
-  if (!std::filesystem::is_regular_file(file, status)) {
-    throw ConfigError(
-        fmt::format("{}: is no regular file; expected a YAML configuration", file.string()));
-  }
-  std::ifstream in(file, std::ios::binary);
-  // One byte more than is allowed, so that parse_config sees and reports a file that is too large.
-  std::string text(kLargestConfigBytes + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (in.bad() || (in.fail() && !in.eof())) {
-    throw ConfigError(fmt::format("{}: cannot be read; check its permissions", file.string()));
-  }
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  return parse_config(text, file, known, overrides);
+  return parse_config(read_text(file), file, known, overrides);
+}
+
+TrainConfig parse_train_config(const std::string& text, const std::filesystem::path& file,
+                               const KnownNames& known, const std::vector<Override>& overrides) {
+  YamlNode root = parse_yaml(text, file.string());
+  for (const Override& override : overrides) apply_override(root, override.key, override.value);
+  TrainConfig config;
+  config.file = file;
+  config.text = text;
+  Reader(file, known).read_training(root, config);
+  return config;
+}
+
+TrainConfig read_train_config(const std::filesystem::path& file, const KnownNames& known,
+                              const std::vector<Override>& overrides) {
+  return parse_train_config(read_text(file), file, known, overrides);
 }
 
 }  // namespace asdbench

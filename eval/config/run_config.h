@@ -70,6 +70,28 @@ RunConfig read_config(const std::filesystem::path& file, const KnownNames& known
 RunConfig parse_config(const std::string& text, const std::filesystem::path& file,
                        const KnownNames& known, const std::vector<Override>& overrides = {});
 
+/// What `train` makes a drafter from.
+struct TrainConfig {
+  std::filesystem::path file;
+  std::string text;  // as read
+  Params train;      // name, seed, steps, ...
+  Choice target;
+  std::vector<Choice> data;  // tasks, and files of prompts under kPromptFile
+  Params replies;            // how the target's replies are made
+  Choice drafter;            // the kind and its sizes
+};
+
+/// The name of an entry of `data` that is no task but a file of ours: {prompts: {file: ...}}.
+inline constexpr const char* kPromptFile = "prompts";
+
+/// `known` brings the tasks, the targets, and as `drafters` the kinds that can be trained.
+/// ConfigError as read_config.
+TrainConfig read_train_config(const std::filesystem::path& file, const KnownNames& known,
+                              const std::vector<Override>& overrides = {});
+TrainConfig parse_train_config(const std::string& text, const std::filesystem::path& file,
+                               const KnownNames& known,
+                               const std::vector<Override>& overrides = {});
+
 /// The matrix minus `skip`, in the order of the axes (task outermost, verifier innermost).
 /// ConfigError when empty.
 std::vector<CellIndex> expand(const RunConfig& config);

@@ -45,34 +45,6 @@ Model built_in(std::unique_ptr<Target> target, const Params& params) {
   return model;
 }
 
-/// What `name` means: a known model's file, a file or a folder, or the only .gguf of a folder that
-/// has no configuration.
-fs::path find_checkpoint(const std::string& name, const fs::path& models_dir) {
-  if (const auto named = named_files().find(name); named != named_files().end()) {
-    fs::path file = models_dir / named->second;
-    if (!fs::exists(file)) {
-      throw ModelError(ModelFault::kMissingFile,
-                       fmt::format("model {}: {} is not there\n  run: asdbench model fetch {}",
-                                   name, file.string(), name));
-    }
-    return file;
-  }
-  fs::path path = name;
-  if (!fs::is_directory(path) || fs::exists(path / "config.json")) return path;
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(path)) {
-    if (entry.path().extension() == ".gguf") found.push_back(entry.path());
-  }
-  if (found.size() != 1) {
-    throw ModelError(
-        ModelFault::kMissingFile,
-        fmt::format("{}: a folder without config.json and with {} .gguf files, expected exactly "
-                    "one\n  name the file itself",
-                    path.string(), found.size()));
-  }
-  return found.front();
-}
-
 /// Digest of a file, or of the names and digests of a folder's configuration, tokenizer and
 /// weights.
 std::string sha256_of(const fs::path& path) {
@@ -128,12 +100,14 @@ void choose_chat(const Checkpoint& checkpoint, PreTokenizer pre, const Params& p
   model.warnings.push_back(what + "; prompts are rendered by the family's template");
 }
 
-Model open_model(const std::string& name, const Params& params, const fs::path& models_dir) {
+Model open_model(const std::string& name, const Params& params, const fs::path& models_dir,
+                 HiddenTap tap) {
   EngineOptions options;
   options.device = params.choice("device", "auto", {"auto", "cpu", "cuda"});
   options.engine = params.choice("engine", "auto", {"auto", "native", "torch"});
   options.threads = static_cast<std::int32_t>(params.integer("threads", 0, 0, 1024));
   params.choice("dtype", "float32", {"float32"});
+  options.tap = std::move(tap);
 
   const fs::path path = find_checkpoint(name, models_dir);
   const std::unique_ptr<Checkpoint> checkpoint = open_checkpoint(path);
@@ -225,10 +199,39 @@ LoadedTarget load_target(const Checkpoint& checkpoint, TargetInfo info,
   return loaded;
 }
 
-Model make_model(const std::string& name, const Params& params, const fs::path& models_dir) {
+// A known model's file, a file or a folder, or the only .gguf of a folder that has no
+// configuration.
+fs::path find_checkpoint(const std::string& name, const fs::path& models_dir) {
+  if (const auto named = named_files().find(name); named != named_files().end()) {
+    fs::path file = models_dir / named->second;
+    if (!fs::exists(file)) {
+      throw ModelError(ModelFault::kMissingFile,
+                       fmt::format("model {}: {} is not there\n  run: asdbench model fetch {}",
+                                   name, file.string(), name));
+    }
+    return file;
+  }
+  fs::path path = name;
+  if (!fs::is_directory(path) || fs::exists(path / "config.json")) return path;
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(path)) {
+    if (entry.path().extension() == ".gguf") found.push_back(entry.path());
+  }
+  if (found.size() != 1) {
+    throw ModelError(
+        ModelFault::kMissingFile,
+        fmt::format("{}: a folder without config.json and with {} .gguf files, expected exactly "
+                    "one\n  name the file itself",
+                    path.string(), found.size()));
+  }
+  return found.front();
+}
+
+Model make_model(const std::string& name, const Params& params, const fs::path& models_dir,
+                 HiddenTap tap) {
   if (name == "toy") return built_in(make_toy_target(params), params);
   if (name == "planted") return built_in(make_planted_target(params), params);
-  return open_model(name, params, models_dir);
+  return open_model(name, params, models_dir, std::move(tap));
 }
 
 std::optional<std::int64_t> step_bytes(const std::string& name, const fs::path& models_dir) {

@@ -40,10 +40,15 @@ struct Model {
 /// Makes the target that `name` and `params` describe: "toy", "planted", a known model name, a
 /// .gguf file, a folder with one, or a folder in HF's layout. Options of files: device (auto | cpu
 /// | cuda), dtype (float32), engine (auto | native | torch), threads (0: one per core),
-/// strict_template (refuse a chat template that is not known), thinking (Qwen3). ConfigError,
-/// ModelError, DeviceError.
+/// strict_template (refuse a chat template that is not known), thinking (Qwen3). `tap` receives the
+/// hidden states of a file's target; built-in ones have none. ConfigError, ModelError, DeviceError.
 Model make_model(const std::string& name, const Params& params,
-                 const std::filesystem::path& models_dir);
+                 const std::filesystem::path& models_dir, HiddenTap tap = {});
+
+/// The file or folder that `name` means to make_model. ModelError when it is not there, or when the
+/// folder holds no single checkpoint.
+std::filesystem::path find_checkpoint(const std::string& name,
+                                      const std::filesystem::path& models_dir);
 
 /// Bytes of weights that one step of `name` reads, from its file's header alone; nullopt for
 /// built-in targets and for files that are not there.

@@ -7,6 +7,8 @@
 #include <string>
 
 #include "eval/core/params.h"
+#include "eval/core/prompt_identity.h"
+#include "tasks/common/jsonl.h"
 #include "tasks/common/numbers.h"
 #include "tasks/task.h"
 
@@ -110,6 +112,22 @@ TEST(Gsm8kSamples, OfficialSolutionsScoreOneUnderEveryGraderOfTheirFormat) {
         task->score(sample, task->extract(sample, "\\boxed{" + sample.targets[0] + "1}"));
     EXPECT_EQ(wrong.verdict, Verdict::kIncorrect) << sample.id;
   }
+}
+
+TEST(TrainingPrompts, AreDistinctAndNoneIsASample) {
+  std::unique_ptr<Task> task;
+  std::set<std::string> samples;
+  for (const Sample& sample : gsm8k_samples(task))
+    samples.insert(prompt_hash(sample.field("question")));
+  std::set<std::string> seen;
+  read_jsonl(ASDBENCH_SOURCE_DIR "/tasks/samples/training_prompts.jsonl", [&](const JsonlRow& row) {
+    const std::string& prompt = row.text("prompt");
+    EXPECT_TRUE(seen.insert(prompt_hash(prompt)).second) << row.where();
+    // With the words that the task adds, and without them.
+    EXPECT_FALSE(samples.contains(prompt_hash(prompt))) << row.where();
+    EXPECT_FALSE(samples.contains(prompt_hash(prompt.substr(0, prompt.find('\n'))))) << row.where();
+  });
+  EXPECT_GE(seen.size(), 60U);
 }
 
 }  // namespace

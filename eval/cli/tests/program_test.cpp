@@ -326,5 +326,24 @@ TEST_F(ProgramTest, EveryCommandHasHelpWithAnExample) {
   }
 }
 
+TEST_F(ProgramTest, TrainingRefusesWhatItCannotLearnFrom) {
+  const fs::path path = folder_ / "train.yaml";
+  const auto error = [&](const std::string& target, const std::string& data,
+                         const std::string& drafter) {
+    write_file(path, fmt::format("train: {{name: x}}\ntarget: {}\ndata: [{}]\nreplies: {{}}\n"
+                                 "drafter: {}\n",
+                                 target, data, drafter));
+    const Outcome outcome = run({"train", path.string()});
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_THAT(error("toy", "prompts", "eagle3"), HasSubstr("has no hidden states to learn from"));
+  EXPECT_THAT(error("smollm2-135m", "{gsm8k: {split: test}}", "eagle3"),
+              HasSubstr(":3: data[0].gsm8k.split: split test of gsm8k is for measuring"));
+  EXPECT_THAT(error("smollm2-135m", "{gsm8k: {split: samples}}", "eagle3"),
+              HasSubstr("split samples of gsm8k is for measuring"));
+  EXPECT_THAT(error("smollm2-135m", "prompts", "ngram"), HasSubstr("unknown drafter \"ngram\""));
+}
+
 }  // namespace
 }  // namespace asdbench

@@ -2,6 +2,7 @@
 // equal to plain.
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <map>
 
 #include "eval/cli/tests/program_internal.h"
@@ -80,6 +81,35 @@ TEST_F(RealModelTest, LogitsTokensAndTokenizerAreThoseOfTheReference) {
   EXPECT_EQ(tokenizer.code, 0) << tokenizer.out << tokenizer.err;
   EXPECT_THAT(tokenizer.out, HasSubstr("117 passed, 0 failed"));
 }
+
+#ifdef ASDBENCH_TORCH_ENGINE
+TEST_F(RealModelTest, ADrafterIsTrainedFromNothingAndItsCardSaysFromWhat) {
+  const fs::path path = folder_ / "train.yaml";
+  write_file(path,
+             "train: {name: tiny, seed: 3, steps: 3, step_tokens: 20}\n"
+             "target: {path: smollm2-135m, device: cpu, engine: native}\n"
+             "data: [{gsm8k: {split: train, when_missing: skip}}, {prompts: {limit: 4}}]\n"
+             "replies: {max_tokens: 12, batch: 4, held_out: 0.25}\n"
+             "drafter: {eagle3: {draft_vocab: 64, intermediate: 32, unroll: 2}}\n");
+  const char* data = std::getenv("ASDBENCH_DATA");
+  const std::string before = data == nullptr ? "" : data;
+  setenv("ASDBENCH_DATA", (folder_ / "none").c_str(), 1);
+  const Outcome outcome = run({"train", path.string(), "--out", (folder_ / "tiny").string(),
+                               "--cache", (folder_ / "replies").string()});
+  setenv("ASDBENCH_DATA", before.c_str(), 1);  // empty is the same as unset
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("gsm8k train is not there and is skipped"));
+  EXPECT_THAT(outcome.out, HasSubstr("committed per pass K=1"));
+  const Json card = parse_json(testing::read_file(folder_ / "tiny" / "card.json"));
+  EXPECT_EQ(card.at("prompts"), 4);
+  EXPECT_EQ(card.at("prompt_identities").size(), 4U);
+  EXPECT_EQ(card.at("data").at(0).at("skipped"), "the official file was not there");
+  EXPECT_EQ(card.at("data").at(1).at("prompts"), 4);
+  EXPECT_EQ(card.at("replies").at("held_out"), 2);
+  EXPECT_EQ(card.at("held_out").at("committed").size(), 5U);
+  EXPECT_TRUE(fs::exists(folder_ / "tiny" / "model.safetensors"));
+}
+#endif
 
 }  // namespace
 }  // namespace asdbench

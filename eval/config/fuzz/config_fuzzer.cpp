@@ -28,5 +28,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const ConfigError&) {
     // what bad input is to end in
   }
+  try {
+    parse_train_config(text, "fuzz.yaml", known, overrides);
+  } catch (const ConfigError&) {
+    // likewise
+  }
   return 0;
 }

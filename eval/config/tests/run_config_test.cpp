@@ -442,5 +442,49 @@ TEST(Configs, OfTheRepositoryAreRead) {
   EXPECT_GE(count, 4);
 }
 
+TEST(TrainConfigTest, ReadsEverySection) {
+  const TrainConfig config = parse_train_config(
+      "train: {name: x, steps: 20}\n"
+      "target: {path: models/x, device: cpu}\n"
+      "data: [{gsm8k: {split: train}}, prompts, {prompts: {file: a.jsonl}}]\n"
+      "replies: {max_tokens: 16}\n"
+      "drafter: {eagle3: {unroll: 3}}\n",
+      "t.yaml", known(), {{.key = "train.steps", .value = "30"}});
+  EXPECT_EQ(config.train.integer("steps", 1, 1, 100), 30);
+  EXPECT_EQ(config.target.name, "models/x");
+  ASSERT_EQ(config.data.size(), 3U);
+  EXPECT_EQ(config.data[0].params.text("split"), "train");
+  EXPECT_EQ(config.data[1].name, kPromptFile);
+  EXPECT_EQ(config.data[2].params.text("file"), "a.jsonl");
+  EXPECT_EQ(config.drafter.name, "eagle3");
+}
+
+TEST(TrainConfigTest, SaysWhatIsWrongAndWhere) {
+  const std::string good =
+      "train: {name: x}\n"
+      "target: toy\n"
+      "data: [gsm8k]\n"
+      "replies: {}\n"
+      "drafter: eagle3\n";
+  const auto error = [&](const std::string& from, const std::string& to) -> std::string {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    try {
+      parse_train_config(text, "t.yaml", known());
+    } catch (const ConfigError& found) {
+      return found.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error("name", "name"), "no error");
+  EXPECT_THAT(error("drafter: eagle3", "drafter: eagle4"),
+              HasSubstr("t.yaml:5: drafter: unknown drafter \"eagle4\""));
+  EXPECT_THAT(error("[gsm8k]", "[]"), HasSubstr("t.yaml:3: data: the list is empty"));
+  EXPECT_THAT(error("[gsm8k]", "[gsm9k]"), HasSubstr("t.yaml:3: data[0]: unknown data \"gsm9k\""));
+  EXPECT_THAT(error("replies: {}\n", ""), HasSubstr("the key \"replies\" is missing"));
+  EXPECT_THAT(error("train:", "trian:"), HasSubstr("t.yaml:1: unknown key \"trian\""));
+  EXPECT_THAT(error("{name: x}", "{name: [x]}"), HasSubstr("t.yaml:1: train.name: found a list"));
+}
+
 }  // namespace
 }  // namespace asdbench
