@@ -249,7 +249,7 @@ std::vector<StoredCompletion> ResultStore::completions_without_score(
     SQLite::Statement select(state_->database, R"(
       SELECT id, sample_id, completion FROM output WHERE cell_id = ? AND status = 'done'
         AND NOT EXISTS (SELECT 1 FROM score WHERE output_id = output.id AND scorer = ?
-                        AND scorer_version = ?)
+                        AND scorer_version = ? AND coalesce(outcome, '') <> 'runner_error')
       ORDER BY id)");
     bind_all(select, cell_id, scorer, scorer_version);
     std::vector<StoredCompletion> stored;
@@ -265,6 +265,11 @@ std::vector<StoredCompletion> ResultStore::completions_without_score(
 void ResultStore::add_score(std::int64_t output_id, const ScoreRow& score) {
   guarded(state_->file, "record a score", [&] {
     SQLite::Transaction transaction(state_->database, kImmediate);
+    SQLite::Statement drop(state_->database,
+                           "DELETE FROM score WHERE output_id = ? AND scorer = ? AND "
+                           "scorer_version = ? AND outcome = 'runner_error'");
+    bind_all(drop, output_id, score.scorer, score.scorer_version);
+    drop.exec();
     SQLite::Statement find(
         state_->database,
         "SELECT 1 FROM score WHERE output_id = ? AND scorer = ? AND scorer_version = ?");

@@ -129,11 +129,13 @@ class ResultStore {
   /// meanwhile, its rows stay: false when the tokens are equal (or this one failed), StoreError
   /// when they differ.
   bool save(const OutputRow& output);
-  /// Finished outputs of a cell that `scorer` of this version has not graded.
+  /// Finished outputs of a cell that `scorer` of this version has not graded, or whose program
+  /// could not be run.
   std::vector<StoredCompletion> completions_without_score(std::int64_t cell_id,
                                                           const std::string& scorer,
                                                           std::int64_t scorer_version) const;
-  /// Adds a score to a stored output; a score of the same scorer and version stays as it is.
+  /// Adds a score to a stored output; a score of the same scorer and version stays as it is, unless
+  /// its outcome is runner_error.
   void add_score(std::int64_t output_id, const ScoreRow& score);
   /// All slots of one group of one set in one transaction; StoreError when the set has the group
   /// already.

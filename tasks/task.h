@@ -1,11 +1,14 @@
 // A task: data to samples, sample to prompt, text to answer, answer to score.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,10 +32,22 @@ struct TaskInfo {
   std::int32_t max_tokens = 0;  // the task's own limit on new tokens
   std::vector<std::string> graders;  // known profiles, the default first
   bool by_log_probs = false;         // chooses among continuations; no reply is decoded
+  /// Limits, in words, of the programs that grading runs; "" when it runs none. Such a task is
+  /// graded by `grade` only.
+  std::string code_limits;
+};
+
+/// A reply to be graded.
+struct TaskReply {
+  const Sample* sample;
+  std::string_view text;
 };
 
 class Task {
  public:
+  using Interrupted = std::function<bool()>;
+  using Graded = std::function<void(std::size_t reply, const Score& score)>;
+
   virtual ~Task() = default;
   virtual TaskInfo info() const = 0;
   /// DataError with file and line when a file is missing, damaged or not the official one.
@@ -59,6 +74,14 @@ class Task {
   /// What `text`, a reply to this sample, gives as its answer. Throws for no text.
   virtual std::optional<Answer> extract(const Sample& sample, std::string_view text) const = 0;
   virtual Score score(const Sample& sample, const std::optional<Answer>& answer) const = 0;
+  /// Grades many replies; calls `graded` on this thread, once for each, in any order. What was not
+  /// begun when `interrupted` turned true is left out.
+  virtual void grade(std::span<const TaskReply> replies, const Interrupted& interrupted,
+                     const Graded& graded) const {
+    for (std::size_t i = 0; i < replies.size() && !interrupted(); ++i) {
+      graded(i, score(*replies[i].sample, extract(*replies[i].sample, replies[i].text)));
+    }
+  }
 };
 
 struct TaskFactory {

@@ -25,6 +25,7 @@ void add_list(CLI::App& app, Action& action);
 void add_env(CLI::App& app, Action& action);
 void add_data(CLI::App& app, Action& action);
 void add_model(CLI::App& app, Action& action);
+void add_sandbox(CLI::App& app, Action& action);
 void add_conformance(CLI::App& app, Action& action);
 void add_train(CLI::App& app, Action& action);
 

@@ -47,11 +47,14 @@ struct Kind {
 };
 
 const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> kTable = {
-      {"asd", conformance_asd},         {"verifiers", conformance_verifiers},
-      {"scoring", conformance_scoring}, {"tokenizer", conformance_tokenizer},
-      {"gguf", conformance_gguf},       {"model", conformance_model},
-      {"stats", conformance_stats}};
+  static const std::vector<Kind> kTable = {{"asd", conformance_asd},
+                                           {"code", conformance_code},
+                                           {"verifiers", conformance_verifiers},
+                                           {"scoring", conformance_scoring},
+                                           {"tokenizer", conformance_tokenizer},
+                                           {"gguf", conformance_gguf},
+                                           {"model", conformance_model},
+                                           {"stats", conformance_stats}};
   return kTable;
 }
 
@@ -101,9 +104,13 @@ void add_conformance(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("conformance", "Run published vectors against this build");
   command
       ->add_option("kind", arguments->kind,
-                   "asd, verifiers, scoring, tokenizer, gguf, model, stats")
+                   "asd, verifiers, scoring, code, tokenizer, gguf, model, stats")
       ->required();
-  command->add_option("path", arguments->options.path, "A file, or any folder above the cases")
+  command
+      ->add_option(
+          "path", arguments->options.path,
+          "A file, or any folder above the cases; for kind code a task such as humaneval or "
+          "mbpp/plus")
       ->required();
   command->add_option("--engine", arguments->options.engine, "torch or native, for kind model")
       ->check(CLI::IsMember({"torch", "native"}));
@@ -113,6 +120,8 @@ void add_conformance(CLI::App& app, Action& action) {
   command->add_option("--vocabularies", arguments->options.vocabularies,
                       "Folder of real vocabularies, for kind tokenizer");
   command->add_option("--data", arguments->options.data_dir, "Folder of official data");
+  command->add_flag("--allow-code-execution", arguments->options.allow_code_execution,
+                    "Let cases that are programs run contained, for kinds scoring and code");
   command->add_flag("--json", arguments->json, "Machine-readable output");
   command->footer(
       "Example:\n  asdbench conformance asd runners/verifiers/tests/data/asd_vectors.jsonl");

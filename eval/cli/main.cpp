@@ -51,6 +51,7 @@ int run_program(int argc, char** argv) {
   add_env(app, action);
   add_data(app, action);
   add_model(app, action);
+  add_sandbox(app, action);
   add_conformance(app, action);
   add_train(app, action);
   try {

@@ -16,6 +16,7 @@
 #include "eval/run/checks.h"
 #include "eval/stats/stats.h"
 #include "runners/checkpoint/checkpoint.h"
+#include "tasks/common/sandbox.h"
 
 namespace asdbench::cli {
 namespace {
@@ -28,6 +29,7 @@ struct RunOptions {
   std::string device;
   std::vector<std::string> overrides;
   bool json = false;
+  bool allow_code_execution = false;
 };
 
 void add_common(CLI::App& command, RunOptions& options) {
@@ -64,6 +66,7 @@ ExperimentOptions experiment_options(const RunOptions& options) {
   if (options.limit > 0) out.limit = options.limit;
   out.shard = parse_shard(options.shard);
   out.device = options.device;
+  out.allow_code_execution = options.allow_code_execution;
   return out;
 }
 
@@ -86,9 +89,26 @@ void print_checks(const std::vector<Check>& checks) {
   }
 }
 
+/// Says what will be run and where; returns the fact that is stored with the run. Without a sandbox
+/// the run goes on: its replies are stored, and graded by a later run.
+std::optional<std::string> prepare_code_execution(const Experiment& experiment) {
+  bool any = false;
+  for (const TaskSet& task : experiment.tasks) {
+    if (task.info.code_limits.empty()) continue;
+    any = true;
+    note(fmt::format("{}: runs each program with {}", task.info.name, task.info.code_limits));
+  }
+  if (!any) return std::nullopt;
+  const SandboxState state = check_sandbox();
+  if (state.fault.empty()) return "bubblewrap, python " + state.python;
+  note("warning: " + state.fault + "\n  replies will be stored unscored; run again when it works");
+  return "none";
+}
+
 ExitCode run(const RunOptions& options) {
   const ExperimentOptions experiment_settings = experiment_options(options);
   Experiment experiment = read_experiment(options, experiment_settings);
+  const std::optional<std::string> sandbox = prepare_code_execution(experiment);
   ResultStore store(options.database, OpenMode::kReadWrite);
   ProgressLine progress;
   SessionCallbacks callbacks;
@@ -108,7 +128,8 @@ ExitCode run(const RunOptions& options) {
   row.dirty = build.dirty;
   row.host = host_name();
   row.seed = experiment.config.seed;
-  const Facts facts = machine_facts();
+  Facts facts = machine_facts();
+  if (sandbox) facts.emplace_back("sandbox", *sandbox);
   const SessionResult result = session.run(row, {facts.begin(), facts.end()});
   progress.clear();
 
@@ -168,7 +189,8 @@ double measured_read_rate() {
 }
 
 ExitCode plan(const RunOptions& options) {
-  const ExperimentOptions experiment_settings = experiment_options(options);
+  ExperimentOptions experiment_settings = experiment_options(options);
+  experiment_settings.allow_code_execution = true;  // nothing is decoded and nothing is run
   const Experiment experiment = read_experiment(options, experiment_settings);
   const RunConfig& config = experiment.config;
   const double rate = measured_read_rate();
@@ -238,6 +260,8 @@ void add_run(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("run", "Decode, score, time and store every cell; again: resume");
   add_common(*command, *options);
+  command->add_flag("--allow-code-execution", options->allow_code_execution,
+                    "Let coding tasks run, contained, what the model wrote");
   command->footer(
       "Example:\n  asdbench run configs/smoke.yaml --db results/smoke.db\n"
       "  asdbench run configs/gsm8k-smollm2.yaml --limit 20 --set speed.groups=2");

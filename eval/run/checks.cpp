@@ -118,6 +118,30 @@ Check check(const ResultStore& store, const Invariant& invariant) {
   return result;
 }
 
+/// Programs that could not be run have no verdict: above a share of 0.5 % a score means nothing.
+/// Source: specs/scoring.md, sections 5.3 and 9.
+Check check_code_runner(const ResultStore& store) {
+  constexpr std::int64_t kLargestShareInverse = 200;
+  std::int64_t run = 0, errors = 0;
+  std::string first;
+  store.query(
+      "SELECT sum(outcome <> 'runner_error'), sum(outcome = 'runner_error'), "
+      "min(CASE WHEN outcome = 'runner_error' THEN detail END) FROM score WHERE outcome IS NOT "
+      "NULL",
+      [&](const auto&, const auto& row) {
+        run = std::stoll(row[0].value_or("0"));
+        errors = std::stoll(row[1].value_or("0"));
+        first = row[2].value_or("");
+      });
+  Check result{.name = "programs_run", .evidence = ""};
+  if (run + errors == 0) return result;
+  result.status =
+      errors * kLargestShareInverse > run + errors ? CheckStatus::kFail : CheckStatus::kPass;
+  result.evidence = fmt::format("{} run, {} not", run, errors);
+  if (errors > 0) result.evidence += ", such as: " + first;
+  return result;
+}
+
 }  // namespace
 
 std::vector<Check> check_rows(const ResultStore& store) {
@@ -126,6 +150,7 @@ std::vector<Check> check_rows(const ResultStore& store) {
     checks.push_back(check(store, invariant));
   }
   checks.push_back(check_greedy(store));
+  checks.push_back(check_code_runner(store));
   return checks;
 }
 

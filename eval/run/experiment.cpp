@@ -62,6 +62,12 @@ TaskSet make_task_set(const Choice& choice, const RunConfig& config,
   TaskSet set;
   set.task = find_factory(task_factories(), choice).make(params);
   set.info = set.task->info();
+  if (!set.info.code_limits.empty() && !options.allow_code_execution) {
+    throw ConfigError(fmt::format(
+        "{}: grading {} runs programs that a model wrote\n  add --allow-code-execution to let them "
+        "run contained; `asdbench sandbox check` says whether this machine can",
+        params.where().text(), set.info.name));
+  }
   constexpr std::int64_t kNoLimit = std::numeric_limits<std::int32_t>::max();
   const std::int64_t own_limit = params.integer("limit", kNoLimit, 1, kNoLimit);
   set.max_tokens = static_cast<std::int32_t>(

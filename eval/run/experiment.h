@@ -36,6 +36,8 @@ struct ExperimentOptions {
   std::optional<std::int64_t> limit;  // samples per task; overrides the task's own
   Shard shard;
   std::string device;  // overrides every target's; "" leaves them
+  /// Whether the user agreed to run what a model writes. ConfigError when a task does so otherwise.
+  bool allow_code_execution = false;
 };
 
 /// A task of the matrix with the samples that a run takes from it.

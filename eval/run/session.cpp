@@ -267,8 +267,10 @@ OutputRow Session::finished_row(const LoadedCell& cell, const Model& model, cons
   row.completion = request.completion();
   if (!row.completion.error.empty()) return row;
   row.completion.text = model.text(row.completion.tokens);
-  row.scores.push_back(
-      grade(experiment_.tasks[cell.index.task], *item.sample, row.completion.text));
+  const TaskSet& task = experiment_.tasks[cell.index.task];
+  // Programs run when the decoder rests, so that their time limits do not depend on it.
+  if (!task.info.code_limits.empty()) return row;
+  row.scores.push_back(grade(task, *item.sample, row.completion.text));
   return row;
 }
 
@@ -276,22 +278,38 @@ void Session::rescore(const LoadedCell& cell) {
   const TaskSet& task = experiment_.tasks[cell.index.task];
   std::map<std::string, const Sample*> samples;
   for (const Sample& sample : task.samples) samples.emplace(sample.id, &sample);
-  for (const StoredCompletion& stored :
-       store_.completions_without_score(cell.id, task.grader, task.info.version)) {
-    const auto sample = samples.find(stored.sample_id);
+  const std::vector<StoredCompletion> stored =
+      store_.completions_without_score(cell.id, task.grader, task.info.version);
+  std::vector<TaskReply> replies;
+  std::vector<std::int64_t> outputs;
+  for (const StoredCompletion& completion : stored) {
+    const auto sample = samples.find(completion.sample_id);
     if (sample == samples.end()) continue;  // beyond the limit of this run
-    store_.add_score(stored.output_id, grade(task, *sample->second, stored.text));
+    replies.push_back({.sample = sample->second, .text = completion.text});
+    outputs.push_back(completion.output_id);
   }
+  const auto total = static_cast<std::int64_t>(replies.size());
+  std::int64_t graded = 0;
+  task.task->grade(replies, callbacks_.interrupted, [&](std::size_t reply, const Score& score) {
+    store_.add_score(outputs[reply],
+                     {.scorer = task.grader, .scorer_version = task.info.version, .score = score});
+    callbacks_.progress({.phase = "grade", .what = cell.label, .done = ++graded, .total = total});
+  });
+  if (graded < total) result_.interrupted = true;
 }
 
 void Session::quality(LoadedCell& cell, Model& model) {
+  decode(cell, model);
+  if (!result_.interrupted) rescore(cell);
+}
+
+void Session::decode(LoadedCell& cell, Model& model) {
   const TaskSet& task = experiment_.tasks[cell.index.task];
   if (task.info.by_log_probs) return choose(cell, model);
   const std::int32_t turns = task.task->turns();
   for (std::int32_t turn = 1; turn <= turns; ++turn) {
     if (!result_.interrupted && !result_.too_many_failed) decode_turn(cell, model, turn);
   }
-  rescore(cell);
 }
 
 void Session::choose(const LoadedCell& cell, Model& model) {

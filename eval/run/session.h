@@ -15,7 +15,7 @@ namespace asdbench {
 
 /// One step of a long run, for a progress line.
 struct ProgressEvent {
-  std::string phase;  // "load", "quality", "warm-up", "speed"
+  std::string phase;  // "load", "quality", "grade", "warm-up", "speed"
   std::string what;   // the cell or group
   std::int64_t done = 0;
   std::int64_t total = 0;
@@ -51,6 +51,8 @@ class Session {
   void run_target(std::size_t target);
   LoadedCell load_cell(const CellIndex& index, Model& model);
   void quality(LoadedCell& cell, Model& model);
+  /// Decodes the samples that have no output yet.
+  void decode(LoadedCell& cell, Model& model);
   /// Decodes the samples whose reply to this turn is missing and whose earlier turns are there.
   void decode_turn(LoadedCell& cell, Model& model, std::int32_t turn);
   /// Grades stored completions that the run's grader has not seen yet.

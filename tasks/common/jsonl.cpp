@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <map>
@@ -33,16 +34,39 @@ void JsonlRow::fail(const std::string& message) const {
   throw DataError(fmt::format("{}: {}", where_, message));
 }
 
-const std::string& JsonlRow::text(const std::string& field) const {
-  const auto at = object_.find(field);
+const Json& JsonlRow::field(const std::string& name) const {
+  const auto at = object_.find(name);
   if (at == object_.end()) {
-    fail(fmt::format("field \"{}\" is missing\n  found: {}", field, field_names(object_)));
+    fail(fmt::format("field \"{}\" is missing\n  found: {}", name, field_names(object_)));
   }
-  if (!at->is_string()) {
-    fail(fmt::format("field \"{}\" is {} {}, expected a string", field,
-                     at->is_array() || at->is_object() ? "an" : "a", at->type_name()));
+  return *at;
+}
+
+const std::string& JsonlRow::text(const std::string& name) const {
+  const Json& value = field(name);
+  if (!value.is_string()) {
+    fail(fmt::format("field \"{}\" is {} {}, expected a string", name,
+                     value.is_array() || value.is_object() ? "an" : "a", value.type_name()));
   }
-  return at->get_ref<const std::string&>();
+  return value.get_ref<const std::string&>();
+}
+
+std::vector<std::string> JsonlRow::texts(const std::string& name) const {
+  const Json& value = field(name);
+  const bool good =
+      value.is_array() &&
+      std::all_of(value.begin(), value.end(), [](const Json& each) { return each.is_string(); });
+  if (!good) fail(fmt::format("field \"{}\" is no list of strings", name));
+  return value.get<std::vector<std::string>>();
+}
+
+std::int64_t JsonlRow::integer(const std::string& name) const {
+  const Json& value = field(name);
+  // A larger one would turn negative.
+  if (!value.is_number_integer() || value > std::numeric_limits<std::int64_t>::max()) {
+    fail(fmt::format("field \"{}\" is a {}, expected a whole number", name, value.type_name()));
+  }
+  return value.get<std::int64_t>();
 }
 
 void parse_jsonl(std::string_view content, const std::string& name,

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "eval/core/json.h"
 #include "eval/core/sample.h"
@@ -21,11 +23,17 @@ class JsonlRow {
   std::size_t index() const { return index_; }         // from 0
   const std::string& where() const { return where_; }  // "data/gsm8k/test.jsonl:18"
   const Json& object() const { return object_; }
-  /// DataError with place and field names when `field` is absent or no string.
-  const std::string& text(const std::string& field) const;
+  /// DataError with place and field names when the field is absent or no string.
+  const std::string& text(const std::string& name) const;
+  /// The same for a list of strings, which may be empty.
+  std::vector<std::string> texts(const std::string& name) const;
+  /// The same for a whole number.
+  std::int64_t integer(const std::string& name) const;
   [[noreturn]] void fail(const std::string& message) const;
 
  private:
+  const Json& field(const std::string& name) const;
+
   std::size_t index_;
   std::string where_;
   Json object_;

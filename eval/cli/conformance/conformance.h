@@ -30,12 +30,13 @@ class ConformanceReport {
 };
 
 struct ConformanceOptions {
-  std::filesystem::path path;  // a file, or any folder above the cases
+  std::filesystem::path path;  // a file, or any folder above the cases; for `code` a task
   std::filesystem::path models_dir;
   std::filesystem::path data_dir;
   std::filesystem::path vocabularies;  // NAME/tokenizer.json; "": data_dir/tokenizers
   std::string engine;                  // "", "torch", "native"
   std::string device = "auto";
+  bool allow_code_execution = false;  // the user agreed to run what the cases hold
 };
 
 /// Runs the cases of one kind. An unknown kind or field of a case is a failure, never a skip;
@@ -43,6 +44,7 @@ struct ConformanceOptions {
 using ConformanceKind = void(const ConformanceOptions& options, ConformanceReport& report);
 
 ConformanceKind conformance_asd;
+ConformanceKind conformance_code;
 ConformanceKind conformance_verifiers;
 ConformanceKind conformance_scoring;
 ConformanceKind conformance_tokenizer;

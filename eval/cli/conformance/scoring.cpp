@@ -1,10 +1,14 @@
 // conformance scoring: published replies and what the graders have to say about them.
 #include "eval/cli/conformance/scoring.h"
 
+#include <cmath>
 #include <map>
 #include <set>
 
+#include "eval/cli/conformance/code_cases.h"
+#include "eval/cli/conformance/conformance.h"
 #include "eval/core/error.h"
+#include "eval/stats/pass_at_k.h"
 #include "tasks/common/jsonl.h"
 #include "tasks/common/letter_graders.h"
 #include "tasks/common/number_graders.h"
@@ -13,14 +17,16 @@
 namespace asdbench {
 namespace {
 
-// Files of `code` and `sandbox` cases belong to another kind of conformance.
+// Files of programs, which need consent.
+const std::vector<std::string> kProgramFiles = {"code.jsonl", "sandbox.jsonl"};
 const std::vector<std::string> kFiles = {"aggregate.jsonl",  "gsm8k.jsonl",      "judge.jsonl",
                                          "math_equiv.jsonl", "math_grade.jsonl", "mmlu.jsonl"};
 const std::set<std::string> kFields = {
     "id",      "task",       "kind",        "category",  "level",
     "profile", "prediction", "gold",        "expected",  "options",
     "source",  "verified",   "note",        "tolerance", "reference_result",
-    "choices", "verdicts",   "verified_by", "profiles",  "problems"};
+    "choices", "verdicts",   "verified_by", "profiles",  "problems",
+    "prompt",  "entry_point"};
 // What the cases call a profile where it differs from ours.
 const std::map<std::string, std::string> kProfileNames = {{"simple-evals-mgsm", "simple-evals"}};
 
@@ -92,7 +98,31 @@ void run_letter_case(const JsonlRow& row, ConformanceReport& report) {
   report.fail(row.text("id"), "a known profile", "\"" + name + "\"");
 }
 
-void run_case(const JsonlRow& row, ConformanceReport& report) {
+// A number within the tolerance of the case, or null for what is not reported.
+void report_number(const JsonlRow& row, std::optional<double> found, ConformanceReport& report) {
+  const Json& expected = row.object().at("expected");
+  const bool ok = expected.is_null() ? !found.has_value()
+                                     : found && std::abs(*found - expected.get<double>()) <=
+                                                    row.object().value("tolerance", 0.0);
+  report.expect(row.text("id"), ok, expected.dump(), found ? shortest_real(*found) : "null");
+}
+
+void run_pass_at_k(const JsonlRow& row, ConformanceReport& report) {
+  const Json& input = row.object().at("prediction");
+  const auto k = input.at("k").get<std::int64_t>();
+  if (row.text("kind") == "pass_at_k") {
+    const SolvedSamples problem = {input.at("n").get<std::int64_t>(),
+                                   input.at("c").get<std::int64_t>()};
+    return report_number(row, pass_at_k(problem, k), report);
+  }
+  std::vector<SolvedSamples> problems;
+  for (const Json& problem : input.at("problems")) {
+    problems.push_back({problem.at(0).get<std::int64_t>(), problem.at(1).get<std::int64_t>()});
+  }
+  report_number(row, pass_at_k(problems, k), report);
+}
+
+void run_case(const JsonlRow& row, CodeCases& programs, ConformanceReport& report) {
   const std::string& id = row.text("id");
   for (const auto& [field, value] : row.object().items()) {
     if (!kFields.contains(field)) {
@@ -105,6 +135,10 @@ void run_case(const JsonlRow& row, ConformanceReport& report) {
       run_number_case(row, report);
     } else if (row.text("task") == "mmlu" && row.text("kind") == "extract_grade") {
       run_letter_case(row, report);
+    } else if (row.text("kind") == "code" || row.text("kind") == "sandbox") {
+      programs.add(row);
+    } else if (row.text("kind") == "pass_at_k" || row.text("kind") == "pass_at_k_mean") {
+      run_pass_at_k(row, report);
     } else if (!run_judged_case(row, report)) {
       report.fail(id, "a known kind of case",
                   "\"" + row.text("kind") + "\" of task \"" + row.text("task") + "\"");
@@ -117,20 +151,32 @@ void run_case(const JsonlRow& row, ConformanceReport& report) {
 }  // namespace
 
 void conformance_scoring(const ConformanceOptions& options, ConformanceReport& report) {
+  const bool one_file = std::filesystem::is_regular_file(options.path);
   std::vector<std::filesystem::path> files;
-  if (std::filesystem::is_regular_file(options.path)) {
-    files = find_cases(options.path, "");
-  } else {
-    for (const std::string& name : kFiles) {
-      for (const auto& file : find_cases(options.path, name)) files.push_back(file);
+  if (one_file) files = find_cases(options.path, "");
+  for (const std::string& name : kFiles) {
+    if (one_file) break;
+    for (const auto& file : find_cases(options.path, name)) files.push_back(file);
+  }
+  for (const std::string& name : kProgramFiles) {
+    if (one_file) break;
+    for (const auto& file : find_cases(options.path, name)) {
+      if (options.allow_code_execution) {
+        files.push_back(file);
+      } else {
+        report.note(file.string() + ": left out, its cases are programs: --allow-code-execution");
+      }
     }
   }
   if (files.empty()) {
     throw DataError(options.path.string() + ": no scoring cases (gsm8k.jsonl, ...) at or below it");
   }
+  CodeCases programs;
   for (const auto& file : files) {
-    read_jsonl(file, [&](const JsonlRow& row) { run_case(row, report); });
+    read_jsonl(file, [&](const JsonlRow& row) { run_case(row, programs, report); });
   }
+  if (!programs.empty()) require_consent(options, "the cases of " + options.path.string());
+  programs.run(report);
 }
 
 }  // namespace asdbench
