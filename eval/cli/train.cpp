@@ -251,6 +251,10 @@ Json card_of(const TrainConfig& config, const TrainOptions& options, const Targe
       {"asdbench", build_info().version},
       {"config", config.text},
       {"prompt_identities", identities}};
+  // More than one entry: the training was resumed with another number of steps.
+  for (const PlannedSteps& part : outcome.schedule) {
+    card["schedule"].push_back({{"from_step", part.from}, {"of_steps", part.steps}});
+  }
   for (const auto& [key, value] : config.train.resolved()) card["train"][key] = value;
   for (const auto& [key, value] : config.drafter.params.resolved()) card["drafter"][key] = value;
   card["held_out"] = {{"what",

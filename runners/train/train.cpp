@@ -12,7 +12,6 @@
 #include <cmath>
 #include <cstring>
 #include <future>
-#include <map>
 #include <numbers>
 #include <numeric>
 
@@ -205,18 +204,18 @@ void write_tensors(const fs::path& path, std::vector<NamedTensor> tensors) {
   write_safetensors(path, entries);
 }
 
-/// What a state belongs to: other arguments must not go on from it.
-std::string fingerprint(const std::string& kind, const Json& config, const TrainInput& input,
+/// What a state belongs to: other arguments must not go on from it. Another number of steps may.
+std::string fingerprint(const std::string& kind, const Params& params, const TrainInput& input,
                         const TrainOptions& options) {
   Sha256 digest;
   for (const auto* replies : {&input.train, &input.held_out}) {
     for (const Reply& reply : *replies) digest.update(sha256_tokens(reply.tokens()));
     digest.update("|");
   }
-  digest.update(fmt::format("{} {} {} {} {} {} {} {} {} {} {}", kind, config.dump(), options.seed,
-                            options.steps, options.step_tokens, options.learning_rate,
-                            options.warmup, options.clip, options.weight_decay, options.compute,
-                            options.threads));
+  for (const auto& [key, value] : params.resolved()) digest.update(key + "=" + value + " ");
+  digest.update(fmt::format("{} {} {} {} {} {} {} {} {}", kind, options.seed, options.step_tokens,
+                            options.learning_rate, options.warmup, options.clip,
+                            options.weight_decay, options.compute, options.threads));
   return digest.finish_hex();
 }
 
@@ -226,46 +225,84 @@ NamedTensor text_tensor(const std::string& name, const std::string& text) {
   return {name, at::tensor(bytes)};
 }
 
-void save_state(const fs::path& path, const AdamW& optimizer, std::int64_t step,
-                const std::string& mark) {
-  std::vector<NamedTensor> state = optimizer.state();
-  state.push_back({"step", at::full({1}, step, at::kLong)});
-  state.push_back(text_tensor("fingerprint", mark));
-  write_tensors(path, std::move(state));
+/// How far a training is, and the lengths that its steps were planned for.
+struct State {
+  std::int64_t step = 0;
+  std::vector<PlannedSteps> schedule;
+};
+
+at::Tensor schedule_tensor(const std::vector<PlannedSteps>& schedule) {
+  std::vector<std::int64_t> values;
+  for (const PlannedSteps& part : schedule) values.insert(values.end(), {part.from, part.steps});
+  return at::tensor(values).view({-1, 2});
 }
 
-/// Reads the state into the optimizer's tensors; returns the steps done, 0 when there is no state.
-std::int64_t load_state(const fs::path& path, const AdamW& optimizer, const std::string& mark) {
-  if (!fs::exists(path)) return 0;
-  const SafetensorsFile file = SafetensorsFile::open(path);
-  std::map<std::string, const SafetensorsEntry*> entries;
-  for (const SafetensorsEntry& entry : file.entries()) entries[entry.name] = &entry;
-  const auto read = [&](const NamedTensor& into) {
-    const auto found = entries.find(into.name);
-    if (found == entries.end() || found->second->dtype != dtype_name(into.tensor.scalar_type()) ||
-        found->second->shape != into.tensor.sizes().vec()) {
-      throw DataError(
-          fmt::format("{}: the state of another training\n  move it away, or choose another folder "
-                      "with --out",
-                      path.string()));
+void save_state(const fs::path& path, const AdamW& optimizer, const State& state,
+                const std::string& mark) {
+  std::vector<NamedTensor> tensors = optimizer.state();
+  tensors.push_back({"step", at::full({1}, state.step, at::kLong)});
+  tensors.push_back({"schedule", schedule_tensor(state.schedule)});
+  tensors.push_back(text_tensor("fingerprint", mark));
+  write_tensors(path, std::move(tensors));
+}
+
+/// Copies the tensors of a state file to where they are wanted.
+class StateFile {
+ public:
+  explicit StateFile(const fs::path& path) : path_(path), file_(SafetensorsFile::open(path)) {}
+
+  /// Extent of the first axis, 0 when there is no such tensor.
+  std::int64_t length(const std::string& name) const {
+    const SafetensorsEntry* entry = find(name);
+    return entry == nullptr || entry->shape.empty() ? 0 : entry->shape.front();
+  }
+  void read(const NamedTensor& into) const {
+    const SafetensorsEntry* entry = find(into.name);
+    if (entry == nullptr || entry->dtype != dtype_name(into.tensor.scalar_type()) ||
+        entry->shape != into.tensor.sizes().vec()) {
+      refuse();
     }
-    std::memcpy(into.tensor.mutable_data_ptr(), found->second->bytes.data(),
-                found->second->bytes.size());
-  };
+    std::memcpy(into.tensor.mutable_data_ptr(), entry->bytes.data(), entry->bytes.size());
+  }
+  [[noreturn]] void refuse() const {
+    throw DataError(
+        fmt::format("{}: the state of a training with another target, other data or options\n  "
+                    "move it away, or "
+                    "choose another folder with --out",
+                    path_.string()));
+  }
+
+ private:
+  const SafetensorsEntry* find(const std::string& name) const {
+    for (const SafetensorsEntry& entry : file_.entries()) {
+      if (entry.name == name) return &entry;
+    }
+    return nullptr;
+  }
+  fs::path path_;
+  SafetensorsFile file_;
+};
+
+/// Reads the state into the optimizer's tensors; a state of no steps when there is no file.
+State load_state(const fs::path& path, const AdamW& optimizer, const std::string& mark) {
+  if (!fs::exists(path)) return {};
+  const StateFile file(path);
   const NamedTensor expected = text_tensor("fingerprint", mark);
   const NamedTensor found{"fingerprint", at::empty_like(expected.tensor)};
-  read(found);
-  if (!found.tensor.equal(expected.tensor)) {
-    throw DataError(fmt::format(
-        "{}: the state of a training with other data, options or steps\n  move it away, or choose "
-        "another folder with --out",
-        path.string()));
-  }
+  file.read(found);
+  if (!found.tensor.equal(expected.tensor)) file.refuse();
   const NamedTensor step{"step", at::empty({1}, at::kLong)};
-  read(step);
+  const NamedTensor schedule{"schedule", at::empty({file.length("schedule"), 2}, at::kLong)};
+  file.read(step);
+  file.read(schedule);
   const c10::NoGradGuard no_gradient;
-  for (const NamedTensor& each : optimizer.state()) read(each);
-  return step.tensor.item<std::int64_t>();
+  for (const NamedTensor& each : optimizer.state()) file.read(each);
+  State state{.step = step.tensor.item<std::int64_t>(), .schedule = {}};
+  const auto* parts = schedule.tensor.const_data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < schedule.tensor.size(0); ++i) {
+    state.schedule.push_back({.from = parts[2 * i], .steps = parts[2 * i + 1]});
+  }
+  return state;
 }
 
 /// Rounds the parameters to what is stored, so that what is measured is what is written.
@@ -304,18 +341,24 @@ class Loop {
         schedule_(input.train, options.seed, options.step_tokens) {}
 
   TrainOutcome run() {
-    const std::int64_t done = load_state(state_file_, optimizer_, mark_);
+    state_ = load_state(state_file_, optimizer_, mark_);
+    const std::int64_t done = state_.step;
+    if (state_.schedule.empty() || state_.schedule.back().steps != options_.steps) {
+      state_.schedule.push_back({.from = done + 1, .steps = options_.steps});
+    }
     for (std::int64_t step = 0; step < done; ++step) schedule_.next();
     begin_ = reported_ = Clock::now();
-    for (std::int64_t step = done + 1; step <= options_.steps; ++step) {
+    while (state_.step < options_.steps) {
       if (callbacks_.interrupted()) {
-        save_state(state_file_, optimizer_, step - 1, mark_);
-        return {.interrupted = true, .first_loss = 0, .last_loss = 0, .held_out = {}};
+        save_state(state_file_, optimizer_, state_, mark_);
+        TrainOutcome outcome;
+        outcome.interrupted = true;
+        return outcome;
       }
-      advance(step);
-      report(step, done);
-      if (step % options_.checkpoint_every == 0 && step < options_.steps) {
-        save_state(state_file_, optimizer_, step, mark_);
+      advance(++state_.step);
+      report(state_.step, done);
+      if (state_.step % options_.checkpoint_every == 0) {
+        save_state(state_file_, optimizer_, state_, mark_);
       }
     }
     return finish();
@@ -378,6 +421,7 @@ class Loop {
       outcome.last_loss = mean(losses_.size() - tenth, losses_.size());
     }
     outcome.held_out = measure(model_, input_.held_out, options_.drafts);
+    outcome.schedule = state_.schedule;
     return outcome;
   }
 
@@ -395,6 +439,7 @@ class Loop {
   const TrainCallbacks& callbacks_;
   AdamW optimizer_;
   Schedule schedule_;
+  State state_;
   std::vector<double> losses_;
   std::size_t reported_losses_ = 0;
   std::int64_t tokens_ = 0;
@@ -444,8 +489,8 @@ TrainOutcome train_drafter(const std::string& kind, const Params& params, const 
       throw DataError(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
     }
     const fs::path state_file = folder / kStateFile;
-    Loop loop(*model, input, options, state_file,
-              fingerprint(kind, model->config(), input, options), callbacks);
+    Loop loop(*model, input, options, state_file, fingerprint(kind, params, input, options),
+              callbacks);
     TrainOutcome outcome = loop.run();
     if (outcome.interrupted) return outcome;
     write_drafter(folder, *model);

@@ -72,16 +72,24 @@ struct TrainInput {
   std::vector<Reply> train, held_out;
 };
 
+/// From this step on the learning rate was that of a training of so many steps.
+struct PlannedSteps {
+  std::int64_t from = 1;
+  std::int64_t steps = 0;
+};
+
 struct TrainOutcome {
   bool interrupted = false;  // the state was saved; the same call goes on from it
   double first_loss = 0;     // mean of the first and of the last tenth of the steps of this call
   double last_loss = 0;
+  std::vector<PlannedSteps> schedule;  // one entry, unless it was resumed with another number
   Acceptance held_out;
 };
 
 /// Trains `kind` with the sizes in `params` and writes config.json and the weights, in the layout
 /// its authors released, into `folder`. The state is kept in `folder`/training.safetensors while it
-/// runs: a later call with the same arguments goes on from there and ends with the same bits.
+/// runs: a later call with the same arguments goes on from there and ends with the same bits; one
+/// with another number of steps goes on too, and the outcome says so.
 ///
 /// Errors:  ConfigError, DataError (a state of other arguments, a disk that is full), ModelError (a
 ///          target that this kind of drafter does not fit).

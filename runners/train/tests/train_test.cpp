@@ -195,6 +195,18 @@ TEST_F(Training, AResumedTrainingEndsWithTheBitsOfAnUninterruptedOne) {
             bytes_of(folder_ / "parts" / "model.safetensors"));
 }
 
+TEST_F(Training, AResumedTrainingMayBecomeShorterAndSaysSo) {
+  EXPECT_TRUE(train("parts", options(), 7).interrupted);
+  TrainOptions shorter = options();
+  shorter.steps = 12;
+  const TrainOutcome outcome = train("parts", shorter);
+  ASSERT_EQ(outcome.schedule.size(), 2U);
+  EXPECT_EQ(outcome.schedule[0].from, 1);
+  EXPECT_EQ(outcome.schedule[0].steps, 20);
+  EXPECT_EQ(outcome.schedule[1].from, 8);
+  EXPECT_EQ(outcome.schedule[1].steps, 12);
+}
+
 TEST_F(Training, TheStateOfAnotherTrainingIsRefused) {
   EXPECT_TRUE(train("state", options(), 2).interrupted);
   TrainOptions other = options();
