@@ -62,6 +62,8 @@ struct ModelSource {
 /// Each kind reads its sizes from `params`; the check is for before the replies are made.
 /// ConfigError, ModelError.
 void check_eagle3_options(const Params& params, const ModelConfig& target);
+void check_medusa_options(const Params& params, const ModelConfig& target);
+std::unique_ptr<DraftModel> make_medusa_model(const Params& params, const ModelSource& source);
 void check_dspark_options(const Params& params, const ModelConfig& target);
 std::unique_ptr<DraftModel> make_dspark_model(const Params& params, const ModelSource& source);
 std::unique_ptr<DraftModel> make_eagle3_model(const Params& params, const ModelSource& source);

@@ -33,6 +33,6 @@ TrainOptions read_train_options(const Params& params, std::optional<std::int64_t
   return options;
 }
 
-std::vector<std::string> trainable_drafters() { return {"dspark", "eagle3"}; }
+std::vector<std::string> trainable_drafters() { return {"dspark", "eagle3", "medusa"}; }
 
 }  // namespace asdbench

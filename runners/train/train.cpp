@@ -454,9 +454,10 @@ struct Kind {
 };
 
 const Kind& kind_of(std::string_view name) {
-  static constexpr std::array<Kind, 2> kKinds = {
+  static constexpr std::array<Kind, 3> kKinds = {
       {{"dspark", training::check_dspark_options, training::make_dspark_model},
-       {"eagle3", training::check_eagle3_options, training::make_eagle3_model}}};
+       {"eagle3", training::check_eagle3_options, training::make_eagle3_model},
+       {"medusa", training::check_medusa_options, training::make_medusa_model}}};
   const auto* found =
       std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& k) { return k.name == name; });
   ASDBENCH_CHECK(found != kKinds.end(), std::string(name) + " is among trainable_drafters()");
