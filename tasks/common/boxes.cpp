@@ -24,14 +24,14 @@ bool is_blank(std::string_view text) { return std::all_of(text.begin(), text.end
 
 struct OpenBrace {
   bool is_box;
+  std::size_t begin;  // of the box command, if it is one
   std::size_t content;
 };
 
 }  // namespace
 
-std::optional<std::string_view> last_box(std::string_view text) {
-  std::optional<std::string_view> braced;
-  std::optional<std::string_view> braceless;
+Boxes find_boxes(std::string_view text) {
+  Boxes boxes;
   std::vector<OpenBrace> open;
   for (std::size_t i = 0; i < text.size();) {
     const std::string_view rest = text.substr(i);
@@ -39,13 +39,13 @@ std::optional<std::string_view> last_box(std::string_view text) {
       std::size_t at = i + command;
       while (at < text.size() && is_space(text[at])) ++at;
       if (at < text.size() && text[at] == '{') {
-        open.push_back({true, at + 1});
+        open.push_back({true, i, at + 1});
         i = at + 1;
         continue;
       }
       std::size_t end = at;
       while (end < text.size() && !is_space(text[end]) && text[end] != '$') ++end;
-      if (end > at) braceless = text.substr(at, end - at);
+      if (end > at) boxes.braceless = text.substr(at, end - at);
       i += command;
     } else if (rest[0] == '\\') {
       // An escaped brace opens nothing. A doubled backslash is a row break, unless it is a box
@@ -55,20 +55,28 @@ std::optional<std::string_view> last_box(std::string_view text) {
       i += pair ? 2 : 1;
     } else {
       if (rest[0] == '{') {
-        open.push_back({false, i + 1});
+        open.push_back({false, i, i + 1});
       } else if (rest[0] == '}' && !open.empty()) {
         const OpenBrace brace = open.back();
         open.pop_back();
         const std::string_view content = text.substr(brace.content, i - brace.content);
-        // Of nested boxes the one that starts last wins: it is the last statement.
-        if (brace.is_box && (!braced || content.data() > braced->data()) && !is_blank(content)) {
-          braced = content;
+        if (brace.is_box && !is_blank(content)) {
+          boxes.braced.push_back({content, brace.begin, i + 1});
         }
       }
       ++i;
     }
   }
-  return braced ? braced : braceless;
+  std::sort(boxes.braced.begin(), boxes.braced.end(),
+            [](const Box& a, const Box& b) { return a.begin < b.begin; });
+  return boxes;
+}
+
+std::optional<std::string_view> last_box(std::string_view text) {
+  const Boxes boxes = find_boxes(text);
+  // Of nested boxes the one that starts last wins: it is the last statement.
+  if (!boxes.braced.empty()) return boxes.braced.back().content;
+  return boxes.braceless;
 }
 
 }  // namespace asdbench

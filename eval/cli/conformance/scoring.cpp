@@ -1,6 +1,8 @@
 // conformance scoring: published replies and what the graders have to say about them.
 #include "eval/cli/conformance/scoring.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <map>
 #include <set>
@@ -11,6 +13,7 @@
 #include "eval/stats/pass_at_k.h"
 #include "tasks/common/jsonl.h"
 #include "tasks/common/letter_graders.h"
+#include "tasks/common/math_graders.h"
 #include "tasks/common/number_graders.h"
 #include "tasks/common/numbers.h"
 
@@ -98,6 +101,30 @@ void run_letter_case(const JsonlRow& row, ConformanceReport& report) {
   report.fail(row.text("id"), "a known profile", "\"" + name + "\"");
 }
 
+// A pair of answers ("equiv") or a reply and its gold ("grade").
+void run_math_case(const JsonlRow& row, ConformanceReport& report) {
+  const std::string name = row.object().value("profile", "default");
+  for (const MathGrader& grader : math_graders()) {
+    if (grader.name != name) continue;
+    const auto answer = row.text("kind") == "equiv"
+                            ? Answer{.text = row.text("prediction"), .rule = ""}
+                            : grader.extract(row.text("prediction"));
+    const bool equal = answer && grader.compare(answer->text, row.text("gold")).equal;
+    const bool wanted = row.object().at("expected").get<bool>();
+    const auto words = [](bool correct) { return correct ? "correct" : "incorrect"; };
+    const std::string found =
+        fmt::format("{} ({})", words(equal), answer ? shown(answer->text) : "no answer");
+    if (row.text("level") != "contested") {
+      report.expect(row.text("id"), equal == wanted, words(wanted), found);
+    } else if (equal != wanted) {
+      report.note(
+          fmt::format("{}: contested, recorded {}, got {}", row.text("id"), words(wanted), found));
+    }
+    return;
+  }
+  report.fail(row.text("id"), "a known profile", "\"" + name + "\"");
+}
+
 // A number within the tolerance of the case, or null for what is not reported.
 void report_number(const JsonlRow& row, std::optional<double> found, ConformanceReport& report) {
   const Json& expected = row.object().at("expected");
@@ -135,6 +162,8 @@ void run_case(const JsonlRow& row, CodeCases& programs, ConformanceReport& repor
       run_number_case(row, report);
     } else if (row.text("task") == "mmlu" && row.text("kind") == "extract_grade") {
       run_letter_case(row, report);
+    } else if (row.text("kind") == "equiv" || row.text("kind") == "grade") {
+      run_math_case(row, report);
     } else if (row.text("kind") == "code" || row.text("kind") == "sandbox") {
       programs.add(row);
     } else if (row.text("kind") == "pass_at_k" || row.text("kind") == "pass_at_k_mean") {
