@@ -42,6 +42,9 @@ install(FILES
 
 install(TARGETS asdbench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/tasks/samples DESTINATION ${CMAKE_INSTALL_DATADIR}/asdbench)
+# The drafters made by runners/train, under the name that the program looks for.
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/runners/drafters/shipped/
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/asdbench/drafters OPTIONAL)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/configs DESTINATION ${CMAKE_INSTALL_DATADIR}/asdbench)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

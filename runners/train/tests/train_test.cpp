@@ -257,6 +257,33 @@ TEST_F(Training, FilesHaveTheReleasedLayout) {
   EXPECT_EQ(known, expected_known);
 }
 
+TEST(ShippedDrafters, AreSmallAndSayWhatTheyWereMadeFrom) {
+  std::uintmax_t all = 0;
+  int drafters = 0;
+  for (const auto& folder :
+       fs::directory_iterator(ASDBENCH_SOURCE_DIR "/runners/drafters/shipped")) {
+    SCOPED_TRACE(folder.path().string());
+    ++drafters;
+    std::uintmax_t size = 0;
+    for (const auto& file : fs::directory_iterator(folder)) size += file.file_size();
+    EXPECT_LT(size, 25'000'000U);
+    all += size;
+    const Json card = parse_json(bytes_of(folder.path() / "card.json"));
+    EXPECT_EQ(card.at("name"), folder.path().filename().string());
+    const Json& identities = card.at("prompt_identities");
+    EXPECT_EQ(identities.size(), card.at("prompts"));
+    for (const Json& identity : identities) {
+      EXPECT_EQ(identity.get<std::string>().size(), 64U);
+    }
+    for (const Json& source : card.at("data")) {
+      EXPECT_TRUE(source.at("source") == "gsm8k train" ||
+                  source.at("source") == "written for asdbench");
+    }
+  }
+  EXPECT_GE(drafters, 1);
+  EXPECT_LT(all, 40'000'000U);
+}
+
 TEST(TrainOptionsTest, WhatCannotBeIsRefusedWithItsKey) {
   const auto read = [](const std::string& key, const std::string& value) {
     Params params("train", {.file = "c.yaml", .line = 1, .path = "train"});
