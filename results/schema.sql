@@ -168,6 +168,23 @@ CREATE TABLE speed_slot (                     -- one arm's turn in a group
   PRIMARY KEY (group_id, slot)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE slot_environment (               -- what the machine did meanwhile: core_mhz, load, foreign_share, ...
+  group_id INTEGER NOT NULL,
+  slot INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  samples INTEGER NOT NULL CHECK (samples > 0),
+  mean REAL NOT NULL,
+  least REAL NOT NULL,
+  most REAL NOT NULL,
+  PRIMARY KEY (group_id, slot, name),
+  FOREIGN KEY (group_id, slot) REFERENCES speed_slot(group_id, slot) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE speed_void (                     -- groups that count nowhere
+  group_id INTEGER PRIMARY KEY REFERENCES speed_group(id) ON DELETE CASCADE,
+  reason TEXT NOT NULL
+) STRICT;
+
 CREATE INDEX speed_slot_cell ON speed_slot (cell_id);
 
 -- Two-sided 95 % quantiles of Student's t (probability 0.975), which SQLite cannot compute; filled below.
@@ -226,6 +243,7 @@ WITH arm AS (
   SELECT speed_group.set_key, speed_slot.group_id, speed_slot.cell_id,
          avg(ln(speed_slot.decode_ns)) AS log_ns, min(speed_slot.tokens) AS least, max(speed_slot.tokens) AS most
   FROM speed_group JOIN speed_slot ON speed_slot.group_id = speed_group.id
+  WHERE speed_group.id NOT IN (SELECT group_id FROM speed_void)
   GROUP BY speed_slot.group_id, speed_slot.cell_id
 ), member AS (
   SELECT DISTINCT set_key, cell_id FROM arm
@@ -294,6 +312,7 @@ FROM (
          1e-6 * sum(cache_ns) / sum(passes) AS cache_ms_per_pass,
          1e-6 * sum(rule_ns) / sum(tokens) AS rule_ms_per_token
   FROM speed_group JOIN speed_slot ON speed_slot.group_id = speed_group.id
+  WHERE speed_group.id NOT IN (SELECT group_id FROM speed_void)
   GROUP BY speed_group.set_key, speed_slot.cell_id
 ) AS total
 LEFT JOIN speed_ratio AS strict
@@ -336,7 +355,8 @@ LEFT JOIN accuracy ON accuracy.cell_id = cell.id AND accuracy.scorer = cell.grad
     WHERE output.cell_id = cell.id AND latest.scorer = cell.grader)
 LEFT JOIN speed ON speed.cell_id = cell.id
   AND speed.last_group_id = (
-    SELECT max(group_id) FROM speed_slot WHERE speed_slot.cell_id = cell.id)
+    SELECT max(group_id) FROM speed_slot WHERE speed_slot.cell_id = cell.id
+      AND group_id NOT IN (SELECT group_id FROM speed_void))
 ORDER BY cell.id;
 
 INSERT INTO t_quantile (degrees, value) VALUES

@@ -279,7 +279,8 @@ void ResultStore::add_score(std::int64_t output_id, const ScoreRow& score) {
   });
 }
 
-void ResultStore::save_group(const std::vector<SpeedSlotRow>& slots) {
+void ResultStore::save_group(const std::vector<SpeedSlotRow>& slots,
+                             const std::string& void_reason) {
   ASDBENCH_CHECK(!slots.empty(), "a group has slots");
   const SpeedSlotRow& first = slots.front();
   guarded(state_->file, "record a speed group", [&] {
@@ -308,6 +309,16 @@ void ResultStore::save_group(const std::vector<SpeedSlotRow>& slots) {
       execute(insert, group_id, row.slot, row.cell_id, row.prompts, row.tokens, row.passes,
               row.drafted, row.accepted, row.post_end_tokens, row.decode_ns, row.prefill_ns,
               row.draft_ns, row.verify_ns, row.rule_ns, row.cache_ns, row.tokens_sha256);
+      SQLite::Statement figure(state_->database,
+                               "INSERT INTO slot_environment VALUES (?, ?, ?, ?, ?, ?, ?)");
+      for (const SlotEnvironmentRow& item : row.environment) {
+        execute(figure, group_id, row.slot, item.name, item.samples, item.mean, item.least,
+                item.most);
+      }
+    }
+    if (!void_reason.empty()) {
+      SQLite::Statement voided(state_->database, "INSERT INTO speed_void VALUES (?, ?)");
+      execute(voided, group_id, void_reason);
     }
     transaction.commit();
   });

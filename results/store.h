@@ -64,6 +64,13 @@ struct StoredCompletion {
   std::string sample_id, text;
 };
 
+/// One quantity of the machine during one slot.
+struct SlotEnvironmentRow {
+  std::string name;
+  std::int64_t samples = 0;
+  double mean = 0, least = 0, most = 0;
+};
+
 /// One slot of one group of the fixed-work phase.
 struct SpeedSlotRow {
   std::int64_t cell_id = 0, run_id = 0;
@@ -74,6 +81,7 @@ struct SpeedSlotRow {
   std::int64_t decode_ns = 0, prefill_ns = 0;
   std::int64_t draft_ns = 0, verify_ns = 0, rule_ns = 0, cache_ns = 0;
   std::string tokens_sha256;  // over the outputs of all prompts in order
+  std::vector<SlotEnvironmentRow> environment;
 };
 
 /// An estimate with its two-sided 95 % interval.
@@ -138,8 +146,8 @@ class ResultStore {
   /// its outcome is runner_error.
   void add_score(std::int64_t output_id, const ScoreRow& score);
   /// All slots of one group of one set in one transaction; StoreError when the set has the group
-  /// already.
-  void save_group(const std::vector<SpeedSlotRow>& slots);
+  /// already. A group with a `void_reason` is kept and counts nowhere.
+  void save_group(const std::vector<SpeedSlotRow>& slots, const std::string& void_reason = "");
   /// Numbers of the groups that a set has.
   std::set<std::int64_t> groups_done(const std::string& set_key) const;
   /// Key/value pairs that describe the machine and build of a run.

@@ -338,7 +338,8 @@ class Reader {
 
   void read_speed(const YamlNode& node, SpeedConfig& speed) const {
     expect(node, "speed", YamlKind::kMap);
-    refuse_unknown(node, "speed", {"tokens", "prompts", "groups", "warmup", "order"});
+    refuse_unknown(node, "speed",
+                   {"tokens", "prompts", "groups", "warmup", "warmup_most", "order"});
     const auto count = [&](std::string_view key, std::int64_t minimum, std::int64_t maximum,
                            std::int32_t& value) {
       const YamlEntry* entry = node.find(key);
@@ -350,6 +351,7 @@ class Reader {
     count("prompts", 1, kMostSpeedPrompts, speed.prompts);
     count("groups", 1, kMostSpeedGroups, speed.groups);
     count("warmup", 0, kMostWarmUp, speed.warmup);
+    count("warmup_most", 0, kMostWarmUp, speed.warmup_most);
     if (const YamlEntry* entry = node.find("order")) {
       choice(entry->value, "speed.order", {"abba"});  // mirrored; there is no other yet
     }

@@ -31,7 +31,8 @@ struct SpeedConfig {
   std::int32_t tokens = 128;  // T: counted tokens per prompt, the one from prefill excluded
   std::int32_t prompts = 8;
   std::int32_t groups = 4;
-  std::int32_t warmup = 2;  // requests of each arm before the first group
+  std::int32_t warmup = 2;        // fewest requests of each arm before the first group
+  std::int32_t warmup_most = 30;  // until the last three agree, no more than these
 };
 
 enum class CappedPolicy : std::uint8_t { kWrong, kAsScored };

@@ -14,6 +14,8 @@ namespace {
 /// Limits of measurement.md, sections 1 and 2.
 constexpr double kDriftLimitPct = 3;
 constexpr double kPostEndLimit = 0.20;
+/// Share of all cores that others may use before it is said.
+constexpr double kForeignLimit = 0.05;
 
 /// Up to so many diverged prompts for two compared cells and for the whole report, and so much text
 /// of each reply: a report of any database stays small.
@@ -77,6 +79,21 @@ void flag_speed(const Evidence& evidence, Table& table) {
     add(row.count("cell_id"), "drift",
         fmt::format("{} groups above {} %, the worst {} %", row.count("groups"), kDriftLimitPct,
                     decimal(row.number("worst"), 1)));
+  }
+  for (const ViewRow& row : read_rows(evidence.store,
+                                      "SELECT set_key, number, reason FROM speed_void JOIN "
+                                      "speed_group ON id = group_id ORDER BY id")) {
+    table.rows.push_back(
+        {"void group",
+         fmt::format("group {} of set {}", row.count("number"), row.text("set_key").substr(0, 12)),
+         row.text("reason")});
+  }
+  for (const ViewRow& row : read_rows(evidence.store,
+                                      "SELECT cell_id, mean FROM arm_environment WHERE name = "
+                                      "'foreign_share' AND mean > " +
+                                          std::to_string(kForeignLimit))) {
+    add(row.count("cell_id"), "other processes ran meanwhile",
+        percent(row.number("mean")) + " of all cores' time on average");
   }
   for (const ViewRow& row :
        read_rows(evidence.store,
@@ -188,6 +205,7 @@ Section speed_section(const Evidence& evidence) {
       "FROM speed JOIN (SELECT set_key, cell_id, count(*) AS slots, 1e-6 * sum(decode_ns) AS "
       "decode_ms, "
       "sum(passes) AS passes FROM speed_slot JOIN speed_group ON speed_group.id = group_id "
+      "WHERE group_id NOT IN (SELECT group_id FROM speed_void) "
       "GROUP BY set_key, cell_id) AS work ON work.set_key = speed.set_key AND work.cell_id = "
       "speed.cell_id "
       "LEFT JOIN speed_bound AS strict ON strict.set_key = speed.set_key AND "
@@ -309,6 +327,24 @@ Section environment_section(const Evidence& evidence) {
     facts.rows.push_back({row.text("name"), row.text("value"), row.text("runs")});
   }
   if (!facts.rows.empty()) section.blocks.emplace_back(std::move(facts));
+  Table machine{.title = "The machine while arms were timed",
+                .columns = {{"task"},
+                            {"cell"},
+                            {"quantity"},
+                            {"slots", Align::kRight},
+                            {"samples", Align::kRight},
+                            {"mean", Align::kRight},
+                            {"least", Align::kRight},
+                            {"most", Align::kRight}},
+                .rows = {}};
+  for (const ViewRow& row :
+       read_rows(evidence.store, "SELECT * FROM arm_environment ORDER BY cell_id, name")) {
+    const std::int64_t id = row.count("cell_id");
+    machine.rows.push_back({evidence.cells.place(id), evidence.cells.label(id), row.text("name"),
+                            row.text("slots"), row.text("samples"), decimal(row.number("mean"), 3),
+                            decimal(row.number("least"), 3), decimal(row.number("most"), 3)});
+  }
+  if (!machine.rows.empty()) section.blocks.emplace_back(std::move(machine));
   Table cells{.title = "Cells and what identifies them",
               .columns = {{"cell"},
                           {"task"},

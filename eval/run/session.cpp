@@ -97,6 +97,33 @@ std::string listed(const std::vector<std::string>& texts, const std::vector<doub
   return text;
 }
 
+/// What was measured in a slot; where it belongs is for the caller to add.
+SpeedSlotRow speed_row(const SlotResult& slot) {
+  SpeedSlotRow row{.slot = slot.slot,
+                   .prompts = slot.prompts,
+                   .tokens = slot.tokens,
+                   .passes = slot.passes,
+                   .drafted = slot.drafted,
+                   .accepted = slot.accepted,
+                   .post_end_tokens = slot.post_end_tokens,
+                   .decode_ns = slot.decode_ns,
+                   .prefill_ns = slot.prefill_ns,
+                   .draft_ns = slot.times.draft_ns,
+                   .verify_ns = slot.times.verify_ns,
+                   .rule_ns = slot.times.rule_ns,
+                   .cache_ns = slot.times.cache_ns,
+                   .tokens_sha256 = slot.tokens_sha256,
+                   .environment = {}};
+  for (const EnvironmentFigure& figure : slot.environment) {
+    row.environment.push_back({.name = figure.name,
+                               .samples = figure.samples,
+                               .mean = figure.mean,
+                               .least = figure.least,
+                               .most = figure.most});
+  }
+  return row;
+}
+
 }  // namespace
 
 Session::Session(Experiment& experiment, const ExperimentOptions& options, ResultStore& store,
@@ -458,6 +485,17 @@ void Session::decode_turn(LoadedCell& cell, Model& model, std::int32_t turn) {
   }
 }
 
+void Session::record_warm_up(const std::vector<LoadedCell*>& cells,
+                             const std::vector<WarmUp>& warm_ups) {
+  std::map<std::string, std::string> facts;
+  for (std::size_t i = 0; i < warm_ups.size(); ++i) {
+    facts[fmt::format("warm-up of cell {}", cells[i]->id)] = fmt::format(
+        "{} requests, {}", warm_ups[i].requests,
+        warm_ups[i].stable ? "stable" : "unstable: the last three differ by 2 % or more");
+  }
+  store_.save_environment(run_id_, facts);
+}
+
 void Session::speed(const std::vector<LoadedCell*>& cells, Model& model) {
   const SpeedConfig& config = experiment_.config.speed_config;
   const TaskSet& task = experiment_.tasks[cells.front()->index.task];
@@ -470,7 +508,9 @@ void Session::speed(const std::vector<LoadedCell*>& cells, Model& model) {
                     .tokens = config.tokens});
   }
   std::vector<Arm> arms;
-  Json set = {{"tokens", config.tokens}, {"warmup", config.warmup}, {"machine", machine_}};
+  Json set = {{"tokens", config.tokens},
+              {"warmup", {config.warmup, config.warmup_most}},
+              {"machine", machine_}};
   for (const LoadedCell* cell : cells) {
     arms.push_back({.name = cell->label,
                     .drafter = cell->drafter.get(),
@@ -489,7 +529,9 @@ void Session::speed(const std::vector<LoadedCell*>& cells, Model& model) {
     if (!missing(group)) continue;
     if (!warm) {
       callbacks_.progress({.phase = "warm-up", .what = task.info.name, .done = 0, .total = 1});
-      warm_up(*model.target, arms, work, config.warmup, callbacks_.interrupted);
+      record_warm_up(cells, warm_up(*model.target, arms, work,
+                                    {.least = config.warmup, .most = config.warmup_most},
+                                    callbacks_.interrupted));
       warm = true;
     }
     callbacks_.progress(
@@ -501,27 +543,22 @@ void Session::speed(const std::vector<LoadedCell*>& cells, Model& model) {
       return;
     }
     std::vector<SpeedSlotRow> rows;
+    std::vector<std::size_t> order;
+    std::vector<std::vector<EnvironmentFigure>> figures;
     for (const SlotResult& slot : slots) {
-      rows.push_back({.cell_id = cells[slot.arm]->id,
-                      .run_id = run_id_,
-                      .set_key = set_key,
-                      .group = group,
-                      .slot = slot.slot,
-                      .prompts = slot.prompts,
-                      .tokens = slot.tokens,
-                      .passes = slot.passes,
-                      .drafted = slot.drafted,
-                      .accepted = slot.accepted,
-                      .post_end_tokens = slot.post_end_tokens,
-                      .decode_ns = slot.decode_ns,
-                      .prefill_ns = slot.prefill_ns,
-                      .draft_ns = slot.times.draft_ns,
-                      .verify_ns = slot.times.verify_ns,
-                      .rule_ns = slot.times.rule_ns,
-                      .cache_ns = slot.times.cache_ns,
-                      .tokens_sha256 = slot.tokens_sha256});
+      rows.push_back(speed_row(slot));
+      rows.back().cell_id = cells[slot.arm]->id;
+      rows.back().run_id = run_id_;
+      rows.back().set_key = set_key;
+      rows.back().group = group;
+      order.push_back(slot.arm);
+      figures.push_back(slot.environment);
     }
-    store_.save_group(rows);
+    const std::string reason = void_reason(order, figures);
+    if (!reason.empty()) {
+      callbacks_.warning(fmt::format("speed group {} is void: {}", group, reason));
+    }
+    store_.save_group(rows, reason);
     ++result_.groups;
     callbacks_.progress(
         {.phase = "speed", .what = task.info.name, .done = group + 1, .total = config.groups});

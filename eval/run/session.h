@@ -10,6 +10,7 @@
 
 #include "eval/run/experiment.h"
 #include "results/store.h"
+#include "runners/throughput/fixed_work.h"
 
 namespace asdbench {
 
@@ -57,6 +58,8 @@ class Session {
   void decode_turn(LoadedCell& cell, Model& model, std::int32_t turn);
   /// Grades stored completions that the run's grader has not seen yet.
   void rescore(const LoadedCell& cell);
+  /// Notes how many requests each arm took to come to a steady pace.
+  void record_warm_up(const std::vector<LoadedCell*>& cells, const std::vector<WarmUp>& warm_ups);
   void speed(const std::vector<LoadedCell*>& cells, Model& model);
   /// For tasks that choose among continuations: by the target's log-probabilities, nothing decoded.
   void choose(const LoadedCell& cell, Model& model);

@@ -141,5 +141,24 @@ TEST(SpeedViews, RatiosDriftAndBoundOfGroups) {
       "1.0 1");
 }
 
+TEST(SpeedViews, AVoidGroupIsKeptAndCountsNowhere) {
+  Fixture fixture;
+  std::vector<SpeedSlotRow> slots =
+      group_rows(fixture.run, "set", 0, {fixture.strict, fixture.asd, fixture.asd, fixture.strict},
+                 {2, 1, 1, 2});
+  slots[1].environment = {
+      {.name = "core_mhz", .samples = 3, .mean = 2900, .least = 2800, .most = 3000}};
+  fixture.store.save_group(slots);
+  EXPECT_EQ(value_of(fixture.store, "SELECT estimate FROM speed_ratio WHERE cell_id = 3"), "2.0");
+  EXPECT_EQ(value_of(fixture.store, "SELECT name || mean FROM arm_environment"), "core_mhz2900.0");
+  for (SpeedSlotRow& slot : slots) slot.group = 1;
+  slots[0].decode_ns *= 100;
+  fixture.store.save_group(slots, "core frequency differs");
+  EXPECT_EQ(value_of(fixture.store, "SELECT count(*) FROM speed_group"), "2");
+  EXPECT_EQ(value_of(fixture.store, "SELECT estimate FROM speed_ratio WHERE cell_id = 3"), "2.0");
+  EXPECT_EQ(value_of(fixture.store, "SELECT groups FROM speed WHERE cell_id = 3"), "1");
+  EXPECT_EQ(value_of(fixture.store, "SELECT count(*) FROM group_speed WHERE cell_id = 3"), "1");
+}
+
 }  // namespace
 }  // namespace asdbench

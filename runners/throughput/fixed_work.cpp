@@ -91,6 +91,15 @@ bool decode_together(Decoder& decoder, std::span<const WorkItem> items,
   return !stopped;
 }
 
+/// Whether the last three differ by less than 2 %.
+bool steady(const std::vector<double>& times) {
+  constexpr std::ptrdiff_t kLast = 3;
+  constexpr double kLimit = 1.02;
+  if (std::ssize(times) < kLast) return false;
+  const auto [least, most] = std::minmax_element(times.end() - kLast, times.end());
+  return *most < kLimit * *least;
+}
+
 }  // namespace
 
 std::vector<std::size_t> slot_order(std::size_t arms, std::int64_t group) {
@@ -106,11 +115,13 @@ std::vector<SlotResult> run_group(Target& target, const std::vector<Arm>& arms,
                                   const std::function<bool()>& interrupted) {
   const std::vector<TokenId> end_ids = target.info().end_ids;
   std::vector<SlotResult> results;
+  EnvironmentSampler sampler;
   for (const std::size_t index : slot_order(arms.size(), group)) {
     const Arm& arm = arms[index];
     Decoder decoder(target, *arm.drafter, *arm.verifier, options_for(arm, work));
     SlotResult result{.arm = index, .slot = static_cast<std::int32_t>(results.size())};
     Sha256 digest;
+    sampler.begin_slot();
     for (std::size_t i = 0; i < work.size(); i += static_cast<std::size_t>(arm.batch)) {
       const std::size_t count = std::min(static_cast<std::size_t>(arm.batch), work.size() - i);
       if (!decode_together(decoder, std::span(work).subspan(i, count), end_ids, interrupted, result,
@@ -118,6 +129,7 @@ std::vector<SlotResult> run_group(Target& target, const std::vector<Arm>& arms,
         return {};
       }
     }
+    result.environment = sampler.end_slot();
     result.times = decoder.times();
     result.tokens_sha256 = digest.finish_hex();
     results.push_back(std::move(result));
@@ -125,22 +137,32 @@ std::vector<SlotResult> run_group(Target& target, const std::vector<Arm>& arms,
   return results;
 }
 
-void warm_up(Target& target, const std::vector<Arm>& arms, const std::vector<WorkItem>& work,
-             std::int32_t requests, const std::function<bool()>& interrupted) {
+std::vector<WarmUp> warm_up(Target& target, const std::vector<Arm>& arms,
+                            const std::vector<WorkItem>& work, WarmUpRule rule,
+                            const std::function<bool()>& interrupted) {
   ASDBENCH_CHECK(!work.empty(), "fixed work has prompts");
   const std::vector<TokenId> end_ids = target.info().end_ids;
+  std::vector<WarmUp> results;
   for (const Arm& arm : arms) {
     Decoder decoder(target, *arm.drafter, *arm.verifier, options_for(arm, work));
-    SlotResult uncounted;
-    Sha256 digest;
-    for (std::int32_t i = 0; i < requests; ++i) {
-      const std::size_t item = static_cast<std::size_t>(i) % work.size();
+    WarmUp result;
+    std::vector<double> times;  // ns a token
+    while (result.requests < rule.least || (!result.stable && result.requests < rule.most)) {
+      const std::size_t item = static_cast<std::size_t>(result.requests) % work.size();
+      SlotResult uncounted;
+      Sha256 digest;
       if (!decode_together(decoder, std::span(work).subspan(item, 1), end_ids, interrupted,
                            uncounted, digest)) {
-        return;
+        return results;
       }
+      times.push_back(static_cast<double>(uncounted.decode_ns) /
+                      static_cast<double>(uncounted.tokens));
+      ++result.requests;
+      result.stable = steady(times);
     }
+    results.push_back(result);
   }
+  return results;
 }
 
 double group_log_ratio(const std::vector<SlotResult>& slots, std::size_t arm, std::size_t base) {

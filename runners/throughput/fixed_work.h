@@ -9,6 +9,7 @@
 
 #include "eval/core/token_id.h"
 #include "runners/decoder.h"
+#include "runners/throughput/environment.h"
 
 namespace asdbench {
 
@@ -35,6 +36,7 @@ struct SlotResult {
   std::int64_t decode_ns = 0, prefill_ns = 0;
   PassTimes times;
   std::string tokens_sha256;
+  std::vector<EnvironmentFigure> environment;
 };
 
 /// Order of arms in the slots of group `group`: S A A S, then A S S A for two arms; a palindrome
@@ -47,9 +49,22 @@ std::vector<SlotResult> run_group(Target& target, const std::vector<Arm>& arms,
                                   const std::vector<WorkItem>& work, std::int64_t group,
                                   const std::function<bool()>& interrupted);
 
-/// Runs `requests` requests of each arm without counting them; stops early when interrupted.
-void warm_up(Target& target, const std::vector<Arm>& arms, const std::vector<WorkItem>& work,
-             std::int32_t requests, const std::function<bool()>& interrupted);
+/// How many requests of each arm are run without being counted: `least`, then until the last three
+/// differ by less than 2 % in time per token, `most` in all.
+struct WarmUpRule {
+  std::int32_t least = 2;
+  std::int32_t most = 30;
+};
+
+struct WarmUp {
+  std::int32_t requests = 0;
+  bool stable = false;  // whether the last three agreed
+};
+
+/// Warms every arm up; one entry an arm, fewer when interrupted.
+std::vector<WarmUp> warm_up(Target& target, const std::vector<Arm>& arms,
+                            const std::vector<WorkItem>& work, WarmUpRule rule,
+                            const std::function<bool()>& interrupted);
 
 /// Log speedup of `arm` over `base` in one group: half the sum of ln t of base's two slots minus
 /// that of the arm's.

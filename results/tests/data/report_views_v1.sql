@@ -233,6 +233,7 @@ WITH arm AS (
          avg(ln(decode_ns)) AS log_ns, min(tokens) AS least, max(tokens) AS most, min(slot) AS first, max(slot) AS last,
          sum(decode_ns) AS decode_ns, sum(tokens) AS tokens
   FROM speed_group JOIN speed_slot ON speed_slot.group_id = speed_group.id
+  WHERE speed_group.id NOT IN (SELECT group_id FROM speed_void)
   GROUP BY speed_slot.group_id, speed_slot.cell_id
 )
 SELECT arm.set_key, arm.number, arm.group_id, arm.cell_id, ratio.reference, ratio.reference_id,
@@ -257,3 +258,12 @@ FROM speed_ratio AS ratio
 JOIN speed AS own ON own.set_key = ratio.set_key AND own.cell_id = ratio.cell_id
 JOIN speed AS base ON base.set_key = ratio.set_key AND base.cell_id = ratio.reference_id
 WHERE ratio.cell_id <> ratio.reference_id;
+
+-- The machine during the slots of each arm: means of slots, and the extremes of all readings.
+CREATE VIEW arm_environment AS
+SELECT speed_group.set_key, speed_slot.cell_id, slot_environment.name, count(*) AS slots, sum(samples) AS samples,
+       avg(mean) AS mean, min(least) AS least, max(most) AS most
+FROM slot_environment
+JOIN speed_slot ON speed_slot.group_id = slot_environment.group_id AND speed_slot.slot = slot_environment.slot
+JOIN speed_group ON speed_group.id = slot_environment.group_id
+GROUP BY speed_group.set_key, speed_slot.cell_id, slot_environment.name;
