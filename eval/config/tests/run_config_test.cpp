@@ -278,7 +278,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "configs/study.yaml:3: speed.order: unknown value \"baab\"\n  known: abba"},
         Refusal{"matrix:", "speed: {seconds: 3}\nmatrix:",
                 "configs/study.yaml:3: speed: unknown key \"seconds\"\n"
-                "  known: groups, order, prompts, tokens, warmup"}));
+                "  known: groups, order, prompts, tokens, warmup, warmup_most"}));
 
 TEST(RunConfig, RefusesDocumentsThatAreNoMap) {
   EXPECT_EQ(error_of(""), "configs/study.yaml: the file is empty; expected run and matrix");
@@ -322,7 +322,7 @@ TEST(Overrides, ErrorsNameTheCommandLine) {
             "--set: speed.groups: found \"two\"; expected a whole number, 1 to 10000");
   EXPECT_EQ(error_of(kSmall, {{"speed.gruops", "2"}}),
             "--set: speed: unknown key \"gruops\"\n"
-            "  known: groups, order, prompts, tokens, warmup; did you mean \"groups\"?");
+            "  known: groups, order, prompts, tokens, warmup, warmup_most; did you mean \"groups\"?");
   EXPECT_EQ(error_of(kSmall, {{"run.name", ""}}),
             "--set: run.name: found nothing; expected one value");
   EXPECT_EQ(
