@@ -320,9 +320,10 @@ TEST(Overrides, TheLastOneWins) {
 TEST(Overrides, ErrorsNameTheCommandLine) {
   EXPECT_EQ(error_of(kSmall, {{"speed.groups", "two"}}),
             "--set: speed.groups: found \"two\"; expected a whole number, 1 to 10000");
-  EXPECT_EQ(error_of(kSmall, {{"speed.gruops", "2"}}),
-            "--set: speed: unknown key \"gruops\"\n"
-            "  known: groups, order, prompts, tokens, warmup, warmup_most; did you mean \"groups\"?");
+  EXPECT_EQ(
+      error_of(kSmall, {{"speed.gruops", "2"}}),
+      "--set: speed: unknown key \"gruops\"\n"
+      "  known: groups, order, prompts, tokens, warmup, warmup_most; did you mean \"groups\"?");
   EXPECT_EQ(error_of(kSmall, {{"run.name", ""}}),
             "--set: run.name: found nothing; expected one value");
   EXPECT_EQ(
