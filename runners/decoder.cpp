@@ -56,7 +56,8 @@ Decoder::Decoder(Target& target, Drafter& drafter, const Verifier& verifier, Dec
                     rule.name, drafter_info.name));
   }
   const BatchLimits limits{options.requests, options.drafts,
-                           std::min(options.positions, positions_)};
+                           std::min(options.positions, positions_), rule.needs_draft_logits};
+  target_.listen(drafter_.reads(), &drafter_);
   target_.reserve(limits, rule.needs_target_logits);
   drafter_.reserve(limits);
   batch_.reserve(static_cast<std::size_t>(options.requests));
@@ -159,6 +160,7 @@ std::span<Request* const> Decoder::draft(std::span<Request* const> live) {
     Request& request = *batch_[i];
     ASDBENCH_CHECK(static_cast<std::int64_t>(request.draft.size()) <= limits_[i].tokens,
                    drafter_.info().name + " proposed more tokens than it may");
+    if (request.finished()) continue;  // the drafter could not go on with it
     // An id that the target cannot embed must not reach it.
     if (const auto at = find_outside(request.draft, vocab_); at >= 0) {
       request.fail(

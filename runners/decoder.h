@@ -30,8 +30,12 @@ struct PassTimes {
 
 class Decoder {
  public:
-  /// Allocates in target and drafter for the options. The three must outlive the decoder.
+  /// Allocates in target and drafter for the options. The three must outlive the decoder; a target
+  /// serves one decoder at a time.
   Decoder(Target& target, Drafter& drafter, const Verifier& verifier, DecoderOptions options);
+  ~Decoder() { target_.listen({}, nullptr); }
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
 
   /// Prefill and the first token. The request takes the slot given in it. A prompt that does not
   /// fit, or a row that cannot be judged, fails the request.

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -60,13 +62,16 @@ struct DrafterInfo {
   std::string name;
   std::string sha256;          // digest of its weights; "" when it has none
   std::int64_t positions = 0;  // its own position limit; 0: none
-  bool has_law = false;        // fills Request::draft_logits
+  std::int32_t drafts = 0;     // K: most that it proposes in a pass
+  bool has_law = false;        // fills Request::draft_logits when BatchLimits asks for them
 };
 
-class Drafter {
+class Drafter : public HiddenListener {
  public:
-  virtual ~Drafter() = default;
   virtual DrafterInfo info() const = 0;
+
+  /// The hidden states that the drafter wants to be told of.
+  virtual HiddenSelection reads() const { return {}; }
 
   virtual void reserve(const BatchLimits&) {}
   /// After prefill: the prompt is in the history, and one committed token after it.
@@ -84,10 +89,11 @@ class Drafter {
   virtual Draft propose(const RequestView& request, DraftLimits limits);
 };
 
-/// What a drafter may need to be made: the target it drafts for (a checkpoint to fit, a law to
-/// imitate).
+/// What a drafter may need to be made.
 struct DrafterContext {
-  Target& target;
+  Target& target;                 // that it drafts for: a checkpoint to fit, a law to imitate
+  std::filesystem::path shipped;  // folder of the drafters that came with the program; may be ""
+  std::function<void(const std::string&)> warn = [](const std::string&) {};
 };
 
 struct DrafterFactory {

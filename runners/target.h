@@ -30,6 +30,7 @@ struct BatchLimits {
   std::int32_t requests = 1;   // slots
   std::int32_t drafts = 0;     // K; a request has at most K + 1 rows a step
   std::int64_t positions = 0;  // prompt plus output of the longest request, K + 1 included
+  bool draft_logits = false;   // the rule reads Request::draft_logits
 };
 
 /// The rows of one step. Request r of the batch owns draft.size() + 1 of them, in the order of the
@@ -39,6 +40,29 @@ struct StepView {
   LogitsView logits;     // [rows, vocab]; data is null unless host rows were asked for
 };
 
+/// Which hidden states a step hands over (specs: targets, section 4.5).
+struct HiddenSelection {
+  std::vector<std::int64_t> taps;  // R[k] of every row, beside each other in this order
+  bool final_norm = false;         // the final norm's output, of scored rows
+
+  bool empty() const { return taps.empty() && !final_norm; }
+};
+
+/// Receives hidden states: float32 in the memory of the target's device, valid until its next call.
+///
+/// Rows stand at neighbouring positions of one request, from `position` on. While its output is
+/// empty they are a piece of its prompt, in order; after that the pending token and its drafts.
+class HiddenListener {
+ public:
+  virtual ~HiddenListener() = default;
+  /// `data` [rows, taps * hidden].
+  virtual void on_taps(const Request&, std::int64_t /*position*/, std::int64_t /*rows*/,
+                       const float* /*data*/) {}
+  /// `data` [rows, hidden].
+  virtual void on_final_norm(const Request&, std::int64_t /*position*/, std::int64_t /*rows*/,
+                             const float* /*data*/) {}
+};
+
 /// A cache holds, per slot, exactly the history that was committed up to but without the pending
 /// token.
 class Target {
@@ -46,6 +70,10 @@ class Target {
   virtual ~Target() = default;
   virtual TargetInfo info() const = 0;
 
+  /// Hands the selected hidden states of every later step to `listener`; an empty selection ends
+  /// that. To be called before reserve(), which makes the buffers. ConfigError when the target has
+  /// none, or no such layer.
+  virtual void listen(const HiddenSelection& selection, HiddenListener* listener);
   /// Allocates for the limits; `host_logits` asks that StepView::logits be filled. DeviceError when
   /// memory is short.
   virtual void reserve(const BatchLimits& limits, bool host_logits) = 0;

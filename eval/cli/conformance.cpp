@@ -54,6 +54,7 @@ const std::vector<Kind>& kinds() {
                                            {"tokenizer", conformance_tokenizer},
                                            {"gguf", conformance_gguf},
                                            {"model", conformance_model},
+                                           {"drafter", conformance_drafter},
                                            {"stats", conformance_stats}};
   return kTable;
 }
@@ -104,7 +105,7 @@ void add_conformance(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("conformance", "Run published vectors against this build");
   command
       ->add_option("kind", arguments->kind,
-                   "asd, verifiers, scoring, code, tokenizer, gguf, model, stats")
+                   "asd, verifiers, scoring, code, tokenizer, gguf, model, drafter, stats")
       ->required();
   command
       ->add_option(
@@ -112,9 +113,11 @@ void add_conformance(CLI::App& app, Action& action) {
           "A file, or any folder above the cases; for kind code a task such as humaneval or "
           "mbpp/plus")
       ->required();
-  command->add_option("--engine", arguments->options.engine, "torch or native, for kind model")
+  command
+      ->add_option("--engine", arguments->options.engine,
+                   "torch or native, for kinds model and drafter")
       ->check(CLI::IsMember({"torch", "native"}));
-  command->add_option("--device", arguments->options.device, "cpu, cuda or auto, for kind model")
+  command->add_option("--device", arguments->options.device, "cpu, cuda or auto, for the same")
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
       ->capture_default_str();
   command->add_option("--vocabularies", arguments->options.vocabularies,

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iostream>
 #include <memory>
 
 #include "eval/cli/commands_internal.h"
@@ -13,7 +14,10 @@
 #include "eval/core/json.h"
 #include "eval/report/table.h"
 #include "runners/checkpoint/checkpoint.h"
+#include "runners/checkpoint/drafter_checkpoint.h"
+#include "runners/drafters/common/fitted_drafter.h"
 #include "runners/models/models.h"
+#include "runners/text/chat.h"
 
 extern char** environ;
 
@@ -156,30 +160,119 @@ ExitCode verify() {
   return all ? ExitCode::kPass : ExitCode::kFail;
 }
 
-ExitCode inspect(const std::string& path, bool json) {
-  fs::path file = path;
+struct InspectOptions {
+  std::string path;
+  std::string target;  // that a drafter should fit; "" for none
+  bool json = false;
+};
+
+using ModelFacts = std::vector<std::pair<std::string, std::string>>;
+
+/// What a packaged model's name, or a shipped drafter's, stands for; other paths as they are.
+fs::path path_of(const std::string& name) {
   for (const PackagedModel& model : packaged_models()) {
-    if (model.name == path) file = place_of(model);
+    if (model.name == name) return place_of(model);
   }
-  const auto checkpoint = open_checkpoint(file);
-  const auto facts = describe_checkpoint(*checkpoint);
-  if (json) {
+  const fs::path shipped = default_paths().drafters / name;
+  return !fs::exists(name) && fs::exists(shipped) ? shipped : fs::path(name);
+}
+
+ModelFacts facts_of_target(const Checkpoint& checkpoint) {
+  ModelFacts facts = describe_checkpoint(checkpoint);
+  if (!checkpoint.chat_template().empty()) {
+    const bool known = family_of_template(checkpoint.chat_template()).has_value();
+    facts.emplace_back("chat template", known ? "a known one" : "not a known one");
+  }
+  return facts;
+}
+
+/// "" when the drafter fits the target, else why not. Reads headers only.
+std::string misfit(const DrafterCheckpoint& drafter, const std::string& target) {
+  const auto checkpoint = open_checkpoint(path_of(target));
+  try {
+    fit_drafter(drafter, checkpoint->config());
+  } catch (const ModelError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+ExitCode inspect(const InspectOptions& options) {
+  const fs::path path = path_of(options.path);
+  ModelFacts facts;
+  std::vector<std::string> warnings;
+  bool fits = true;
+  if (fs::is_directory(path) && is_drafter(path)) {
+    const auto drafter = open_drafter(path, pickle_reader());
+    facts = describe_drafter(*drafter);
+    warnings = drafter->warnings();
+    if (!options.target.empty()) {
+      const std::string why = misfit(*drafter, options.target);
+      fits = why.empty();
+      facts.emplace_back("fits " + options.target, fits ? "yes" : "no: " + why);
+    }
+  } else {
+    if (!options.target.empty()) {
+      throw ConfigError(fmt::format(
+          "--target: {} is no drafter, so there is nothing to fit; leave the option out",
+          options.path));
+    }
+    const auto checkpoint = open_checkpoint(path);
+    facts = facts_of_target(*checkpoint);
+    warnings = checkpoint->warnings();
+  }
+  if (options.json) {
     Json out;
     for (const auto& [key, value] : facts) out[key] = value;
     print(out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-    return ExitCode::kPass;
+  } else {
+    Table table{.title = "", .columns = {{"fact"}, {"value"}}, .rows = {}};
+    for (const auto& [key, value] : facts) table.rows.push_back({key, value});
+    print(to_terminal(table));
   }
-  Table table{.title = "", .columns = {{"fact"}, {"value"}}, .rows = {}};
-  for (const auto& [key, value] : facts) table.rows.push_back({key, value});
-  print(to_terminal(table));
-  for (const std::string& warning : checkpoint->warnings()) note("warning: " + warning);
+  for (const std::string& warning : warnings) note("warning: " + warning);
+  return fits ? ExitCode::kPass : ExitCode::kFail;
+}
+
+/// JSON strings of stdin, one a line, as arrays of ids.
+ExitCode tokenize(const std::string& name) {
+  const auto tokenizer = open_tokenizer(name, default_paths().models);
+  std::string line;
+  for (std::size_t number = 1; std::getline(std::cin, line); ++number) {
+    Json text;
+    try {
+      text = parse_json(line);
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("stdin:{}: {}", number, error.what()));
+    }
+    if (!text.is_string()) {
+      throw DataError(
+          fmt::format("stdin:{}: found {}; expected a JSON string", number, text.type_name()));
+    }
+    print(Json(tokenizer->encode(text.get_ref<const std::string&>())).dump() + "\n");
+  }
   return ExitCode::kPass;
+}
+
+void add_inspect(CLI::App& command, Action& action) {
+  auto options = std::make_shared<InspectOptions>();
+  CLI::App* inspect_command = command.add_subcommand("inspect", "What a model or drafter is");
+  inspect_command->add_option("path", options->path, "A .gguf file, a folder, or a known name")
+      ->required();
+  inspect_command->add_option("--target", options->target,
+                              "The target that a drafter should fit: a path or a known name");
+  inspect_command->add_flag("--json", options->json, "Machine-readable output");
+  inspect_command->footer(
+      "Example:\n  asdbench model inspect smollm2-135m\n"
+      "  asdbench model inspect models/Qwen3-8B-DSpark --target models/Qwen3-8B");
+  inspect_command->callback(
+      [options, &action] { action = [options] { return inspect(*options); }; });
 }
 
 }  // namespace
 
 void add_model(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("model", "Models: list, fetch, verify, inspect");
+  CLI::App* command = app.add_subcommand("model", "Models: list, fetch, verify, inspect, tokenize");
   command->require_subcommand(1);
   command->footer(
       "Example:\n  asdbench model fetch smollm2-135m\n  asdbench model inspect model.gguf");
@@ -193,14 +286,16 @@ void add_model(CLI::App& app, Action& action) {
   fetch_command->add_option("name", *name, "Such as smollm2-135m")->required();
   fetch_command->footer("Example:\n  asdbench model fetch smollm2-135m");
   fetch_command->callback([name, &action] { action = [name] { return fetch(*name); }; });
+  add_inspect(*command, action);
   auto path = std::make_shared<std::string>();
-  auto json = std::make_shared<bool>(false);
-  CLI::App* inspect_command = command->add_subcommand("inspect", "What a model file is");
-  inspect_command->add_option("path", *path, "A .gguf file, a folder, or a known name")->required();
-  inspect_command->add_flag("--json", *json, "Machine-readable output");
-  inspect_command->footer("Example:\n  asdbench model inspect smollm2-135m");
-  inspect_command->callback(
-      [path, json, &action] { action = [path, json] { return inspect(*path, *json); }; });
+  CLI::App* tokenize_command =
+      command->add_subcommand("tokenize", "JSON strings in, one a line; arrays of ids out");
+  tokenize_command
+      ->add_option("path", *path, "A .gguf file, a folder, a tokenizer.json, or a known name")
+      ->required();
+  tokenize_command->footer(
+      "Example:\n  echo '\"2 + 2 = 4\"' | asdbench model tokenize smollm2-135m");
+  tokenize_command->callback([path, &action] { action = [path] { return tokenize(*path); }; });
 }
 
 }  // namespace asdbench::cli

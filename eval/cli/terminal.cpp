@@ -99,17 +99,19 @@ std::string duration_text(double seconds) {
 }
 
 Paths default_paths() {
-  Paths paths{.models = from_environment("ASDBENCH_MODELS", "models"),
-              .data = from_environment("ASDBENCH_DATA", "data"),
-              .samples = ""};
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  const auto installed =
-      program.parent_path().parent_path() / "share" / "asdbench" / "tasks" / "samples";
-  paths.samples = !error && std::filesystem::is_directory(installed, error)
-                      ? installed
-                      : std::filesystem::path(ASDBENCH_SAMPLES_DIR);
-  return paths;
+  const auto share = program.parent_path().parent_path() / "share" / "asdbench";
+  // Beside an installed program, else in the sources that it was built from.
+  const auto shipped = [&](const char* name, const char* source) {
+    const std::filesystem::path installed = share / name;
+    return std::filesystem::is_directory(installed, error) ? installed
+                                                           : std::filesystem::path(source);
+  };
+  return {.models = from_environment("ASDBENCH_MODELS", "models"),
+          .data = from_environment("ASDBENCH_DATA", "data"),
+          .samples = shipped("tasks/samples", ASDBENCH_SAMPLES_DIR),
+          .drafters = shipped("drafters", ASDBENCH_DRAFTERS_DIR)};
 }
 
 }  // namespace asdbench::cli

@@ -13,10 +13,10 @@
 namespace asdbench {
 
 std::string_view name_of(ModelFault fault) {
-  static constexpr std::array<std::string_view, 13> kNames = {
+  static constexpr std::array<std::string_view, 14> kNames = {
       "missing_file", "truncated",   "bad_header",     "bad_version",       "bad_offsets",
       "bad_dtype",    "bad_shape",   "missing_tensor", "unexpected_tensor", "duplicate_tensor",
-      "unknown_arch", "unsupported", "bad_config"};
+      "unknown_arch", "unsupported", "bad_config",     "bad_weights"};
   return kNames.at(static_cast<std::size_t>(fault));
 }
 

@@ -42,7 +42,7 @@ struct DataError : Error {
   explicit DataError(const std::string& message) : Error(ExitCode::kEnvironment, message) {}
 };
 
-/// What is wrong with a model file; the names are those of the shared fixtures.
+/// What is wrong with a model file; all names but kBadWeights are those of the shared fixtures.
 enum class ModelFault {
   kMissingFile,
   kTruncated,
@@ -57,6 +57,7 @@ enum class ModelFault {
   kUnknownArch,
   kUnsupported,
   kBadConfig,
+  kBadWeights,  // NaN or an infinity among them
 };
 
 /// "missing_file", "truncated", ...

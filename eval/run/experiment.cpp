@@ -15,8 +15,6 @@
 namespace asdbench {
 namespace {
 
-constexpr std::int32_t kDefaultDrafts = 8;
-
 template <typename Factory>
 std::vector<std::string> names_of(const std::vector<Factory>& table) {
   std::vector<std::string> names;
@@ -124,12 +122,10 @@ RuleSet make_rule_set(const Choice& choice) {
 
 DrafterSet make_drafter_set(const Choice& choice) {
   find_factory(drafter_factories(), choice);
-  DrafterSet set{.choice = &choice};
-  if (choice.name != "none") {
-    set.drafts =
-        static_cast<std::int32_t>(choice.params.integer("K", kDefaultDrafts, 1, kMaxDraft));
-  }
-  return set;
+  // A K that no drafter takes is found before a model is loaded; its own limit and default come
+  // then.
+  if (choice.name != "none" && choice.params.has("K")) choice.params.integer("K", 1, 1, kMaxDraft);
+  return {.choice = &choice};
 }
 
 DecodingSet make_decoding_set(const Choice& choice) {
@@ -214,8 +210,7 @@ Experiment make_experiment(RunConfig config, const ExperimentOptions& options) {
   return experiment;
 }
 
-std::unique_ptr<Drafter> make_drafter(const DrafterSet& set, Target& target) {
-  const DrafterContext context{.target = target};
+std::unique_ptr<Drafter> make_drafter(const DrafterSet& set, const DrafterContext& context) {
   auto drafter = find_factory(drafter_factories(), *set.choice).make(set.choice->params, context);
   set.choice->params.refuse_unread();
   return drafter;

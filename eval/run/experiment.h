@@ -22,7 +22,8 @@ namespace asdbench {
 struct Paths {
   std::filesystem::path models;
   std::filesystem::path data;
-  std::filesystem::path samples;  // tasks/samples
+  std::filesystem::path samples;   // tasks/samples
+  std::filesystem::path drafters;  // runners/drafters/shipped
 };
 
 /// Part `index` of `count` of every cell's samples, by position in the seeded order.
@@ -66,7 +67,6 @@ struct RuleSet {
 /// A drafter of the matrix; it is built when its target is loaded.
 struct DrafterSet {
   const Choice* choice = nullptr;
-  std::int32_t drafts = 0;  // K
 };
 
 /// A decoding of the matrix.
@@ -94,7 +94,7 @@ KnownNames known_names_of_build();
 /// ConfigError, DataError.
 Experiment make_experiment(RunConfig config, const ExperimentOptions& options);
 
-/// Builds the drafter of `set` for `target`. ConfigError for options it does not know.
-std::unique_ptr<Drafter> make_drafter(const DrafterSet& set, Target& target);
+/// Builds the drafter of `set`. ConfigError for options it does not know.
+std::unique_ptr<Drafter> make_drafter(const DrafterSet& set, const DrafterContext& context);
 
 }  // namespace asdbench

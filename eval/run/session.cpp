@@ -21,7 +21,8 @@ struct Session::LoadedCell {
   CellIndex index;
   std::string label;
   std::unique_ptr<Drafter> drafter;
-  std::int64_t id = 0;  // row of the cell table
+  std::int32_t drafts = 0;  // K
+  std::int64_t id = 0;      // row of the cell table
   std::string key;
 };
 
@@ -205,12 +206,14 @@ Session::LoadedCell Session::load_cell(const CellIndex& index, Model& model) {
   const std::int32_t batch = experiment_.decodings[index.decoding].batch;
 
   LoadedCell cell{.index = index, .label = experiment_.cell_label(index)};
-  cell.drafter = make_drafter(drafter_set, *model.target);
+  cell.drafter =
+      make_drafter(drafter_set, {*model.target, options_.paths.drafters, callbacks_.warning});
   const DrafterInfo drafter = cell.drafter->info();
-  if (drafter_set.drafts + 2 > target.positions) {
+  cell.drafts = drafter.drafts;
+  if (cell.drafts + 2 > target.positions) {
     drafter_set.choice->params.fail(
-        "K", fmt::format("K = {} drafts do not fit the context of {} positions of {}",
-                         drafter_set.drafts, target.positions, target.name));
+        "K", fmt::format("K = {} drafts do not fit the context of {} positions of {}", cell.drafts,
+                         target.positions, target.name));
   }
   if (rule.info.needs_draft_logits && !drafter.has_law) {
     throw ConfigError(fmt::format(
@@ -225,7 +228,7 @@ Session::LoadedCell Session::load_cell(const CellIndex& index, Model& model) {
                    {"target", target_identity(config.targets[index.target], target)},
                    {"drafter", {{"name", drafter.name}, {"sha256", drafter.sha256}}},
                    {"verifier", parse_json(rule.identity)},
-                   {"drafts", drafter_set.drafts},
+                   {"drafts", cell.drafts},
                    {"max_tokens", task.max_tokens},
                    {"batch", batch},
                    {"seed", config.seed}};
@@ -253,7 +256,7 @@ Session::LoadedCell Session::load_cell(const CellIndex& index, Model& model) {
   row.regret_budget = rule.info.regret_budget;
   row.gate = rule.info.gate;
   row.max_exceptions = rule.info.max_exceptions;
-  row.drafts = drafter_set.drafts;
+  row.drafts = cell.drafts;
   row.max_tokens = task.max_tokens;
   row.batch = batch;
   row.weight_dtype = target.weight_dtype;
@@ -394,7 +397,7 @@ void Session::decode_turn(LoadedCell& cell, Model& model, std::int32_t turn) {
   const TaskSet& task = experiment_.tasks[cell.index.task];
   const RuleSet& rule = experiment_.rules[cell.index.verifier];
   const std::int32_t batch = experiment_.decodings[cell.index.decoding].batch;
-  const std::int32_t drafts = experiment_.drafters[cell.index.drafter].drafts;
+  const std::int32_t drafts = cell.drafts;
   const TargetInfo target = model.target->info();
   const auto done = store_.done(cell.id, turn);
   std::vector<std::map<std::pair<std::string, std::int64_t>, std::string>> earlier;
@@ -515,7 +518,7 @@ void Session::speed(const std::vector<LoadedCell*>& cells, Model& model) {
     arms.push_back({.name = cell->label,
                     .drafter = cell->drafter.get(),
                     .verifier = experiment_.rules[cell->index.verifier].verifier.get(),
-                    .drafts = experiment_.drafters[cell->index.drafter].drafts,
+                    .drafts = cell->drafts,
                     .batch = experiment_.decodings[cell->index.decoding].batch});
     set["cells"].push_back(cell->key);
   }

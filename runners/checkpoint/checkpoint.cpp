@@ -29,33 +29,11 @@ std::string_view name_of(ModelFamily family) {
   throw InternalError("unknown model family");
 }
 
-using Shape = std::vector<std::int64_t>;
-using Visit = std::function<void(const std::string& name, const Shape& shape)>;
-
 // Every tensor of a decoder. Source: specs, targets, section 3.
-void visit_expected(const ModelConfig& config, const Visit& visit) {
-  const std::int64_t query_rows = config.heads * config.head_dim;
-  const std::int64_t key_rows = config.kv_heads * config.head_dim;
+void visit_expected(const ModelConfig& config, const VisitTensor& visit) {
   visit(std::string(kEmbedding), {config.vocab, config.hidden});
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    const std::string prefix = fmt::format("model.layers.{}.", layer);
-    const auto linear = [&](const char* name, std::int64_t rows, std::int64_t columns, bool bias) {
-      visit(prefix + name + ".weight", {rows, columns});
-      if (bias) visit(prefix + name + ".bias", {rows});
-    };
-    visit(prefix + "input_layernorm.weight", {config.hidden});
-    linear("self_attn.q_proj", query_rows, config.hidden, config.qkv_bias);
-    linear("self_attn.k_proj", key_rows, config.hidden, config.qkv_bias);
-    linear("self_attn.v_proj", key_rows, config.hidden, config.qkv_bias);
-    linear("self_attn.o_proj", config.hidden, query_rows, config.output_bias);
-    if (config.qk_norm) {
-      visit(prefix + "self_attn.q_norm.weight", {config.head_dim});
-      visit(prefix + "self_attn.k_norm.weight", {config.head_dim});
-    }
-    visit(prefix + "post_attention_layernorm.weight", {config.hidden});
-    linear("mlp.gate_proj", config.intermediate, config.hidden, false);
-    linear("mlp.up_proj", config.intermediate, config.hidden, false);
-    linear("mlp.down_proj", config.hidden, config.intermediate, false);
+    visit_block(config, fmt::format("model.layers.{}.", layer), config.hidden, visit);
   }
   visit("model.norm.weight", {config.hidden});
   if (!config.tied_head) visit(std::string(kHead), {config.vocab, config.hidden});
@@ -127,11 +105,34 @@ std::int64_t derived_head_dim(std::int64_t hidden, std::int64_t heads, const std
   return hidden / heads;
 }
 
-TensorMap take_expected_tensors(const ModelConfig& config, TensorMap found,
-                                const std::string& where,
-                                const std::function<std::string(std::string_view)>& name_in_file) {
+void visit_block(const ModelConfig& config, const std::string& prefix, std::int64_t input_width,
+                 const VisitTensor& visit) {
+  const std::int64_t query_rows = config.heads * config.head_dim;
+  const std::int64_t key_rows = config.kv_heads * config.head_dim;
+  const auto linear = [&](const char* name, std::int64_t rows, std::int64_t columns, bool bias) {
+    visit(prefix + name + ".weight", {rows, columns});
+    if (bias) visit(prefix + name + ".bias", {rows});
+  };
+  visit(prefix + "input_layernorm.weight", {config.hidden});
+  linear("self_attn.q_proj", query_rows, input_width, config.qkv_bias);
+  linear("self_attn.k_proj", key_rows, input_width, config.qkv_bias);
+  linear("self_attn.v_proj", key_rows, input_width, config.qkv_bias);
+  linear("self_attn.o_proj", config.hidden, query_rows, config.output_bias);
+  if (config.qk_norm) {
+    visit(prefix + "self_attn.q_norm.weight", {config.head_dim});
+    visit(prefix + "self_attn.k_norm.weight", {config.head_dim});
+  }
+  visit(prefix + "post_attention_layernorm.weight", {config.hidden});
+  linear("mlp.gate_proj", config.intermediate, config.hidden, false);
+  linear("mlp.up_proj", config.intermediate, config.hidden, false);
+  linear("mlp.down_proj", config.hidden, config.intermediate, false);
+}
+
+TensorMap take_tensors(const std::function<void(const VisitTensor&)>& visit_all, TensorMap found,
+                       const std::string& where, const std::string& owner,
+                       const std::function<std::string(std::string_view)>& name_in_file) {
   TensorMap taken;
-  visit_expected(config, [&](const std::string& name, const Shape& shape) {
+  visit_all([&](const std::string& name, const std::vector<std::int64_t>& shape) {
     auto node = found.extract(name);
     if (node.empty()) {
       throw ModelError(
@@ -150,11 +151,19 @@ TensorMap take_expected_tensors(const ModelConfig& config, TensorMap found,
   });
   if (!found.empty()) {
     throw ModelError(ModelFault::kUnexpectedTensor,
-                     fmt::format("{}: tensor {} belongs to no part of a {} model with {} layers",
-                                 where, shown(name_in_file(found.begin()->first)),
-                                 name_of(config.family), config.layers));
+                     fmt::format("{}: tensor {} belongs to no part of {}", where,
+                                 shown(name_in_file(found.begin()->first)), owner));
   }
   return taken;
+}
+
+TensorMap take_expected_tensors(const ModelConfig& config, TensorMap found,
+                                const std::string& where,
+                                const std::function<std::string(std::string_view)>& name_in_file) {
+  return take_tensors(
+      [&](const VisitTensor& visit) { visit_expected(config, visit); }, std::move(found), where,
+      fmt::format("a {} model with {} layers", name_of(config.family), config.layers),
+      name_in_file);
 }
 
 std::int64_t stored_qk_row(const ModelConfig& config, std::int64_t hf_row) {
@@ -216,14 +225,43 @@ std::unique_ptr<Checkpoint> open_checkpoint(const std::filesystem::path& path,
   return checkpoint_of_gguf(GgufFile::open(path), path);
 }
 
-std::vector<std::pair<std::string, std::string>> describe_checkpoint(const Checkpoint& checkpoint) {
-  const ModelConfig& config = checkpoint.config();
+std::string sha256_of_checkpoint(const std::filesystem::path& path) {
+  if (!std::filesystem::is_directory(path)) return sha256_file(path);
+  constexpr std::array<std::string_view, 4> kKinds = {".json", ".safetensors", ".bin", ".pt"};
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    const std::string kind = entry.path().extension().string();
+    if (std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end()) {
+      files[entry.path().filename().string()] = sha256_file(entry.path());
+    }
+  }
+  std::string list;
+  for (const auto& [name, digest] : files) list += fmt::format("{} {}\n", name, digest);
+  return sha256_hex(list);
+}
+
+std::string type_histogram(const Checkpoint& checkpoint) {
   std::map<std::string_view, std::int64_t> types;
   for (const auto& [name, tensor] : checkpoint.tensors()) ++types[name_of(tensor.type)];
   std::vector<std::string> histogram;
   histogram.reserve(types.size());
   for (const auto& [type, count] : types) histogram.push_back(fmt::format("{} {}", count, type));
+  return fmt::format("{}", fmt::join(histogram, ", "));
+}
 
+void refuse_nonfinite(const Checkpoint& checkpoint) {
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    if (all_finite(tensor)) continue;
+    throw ModelError(
+        ModelFault::kBadWeights,
+        fmt::format("{}: tensor {} holds NaN or an infinity; the file is damaged, fetch "
+                    "it again",
+                    checkpoint.path().string(), shown(name)));
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> describe_checkpoint(const Checkpoint& checkpoint) {
+  const ModelConfig& config = checkpoint.config();
   std::string rope = fmt::format("base {}", config.rope_theta);
   if (config.llama3_rope) rope += fmt::format(", llama3 scaling x{}", config.llama3_rope->factor);
   if (!config.rope_divisors.empty()) rope += ", divisors in the file";
@@ -235,7 +273,7 @@ std::vector<std::pair<std::string, std::string>> describe_checkpoint(const Check
                      : "safetensors"},
       {"architecture", std::string(name_of(config.family))},
       {"parameters", fmt::format("{}", checkpoint.parameters())},
-      {"tensors", fmt::format("{} ({})", checkpoint.tensors().size(), fmt::join(histogram, ", "))},
+      {"tensors", fmt::format("{} ({})", checkpoint.tensors().size(), type_histogram(checkpoint))},
       {"tensor bytes", fmt::format("{}", checkpoint.tensor_bytes())},
       {"layers", fmt::format("{}", config.layers)},
       {"hidden size", fmt::format("{}", config.hidden)},

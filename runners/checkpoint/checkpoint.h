@@ -139,6 +139,10 @@ class Checkpoint {
 std::unique_ptr<Checkpoint> open_checkpoint(const std::filesystem::path& path,
                                             const std::string& config_name = "config.json");
 
+/// Digest of a file, or of the names and digests of a folder's configuration, tokenizer and
+/// weights.
+std::string sha256_of_checkpoint(const std::filesystem::path& path);
+
 /// What the headers say, as key and value in the order to print them: architecture, sizes, element
 /// types, context, end ids, chat template, tokenizer. Reads no weights.
 std::vector<std::pair<std::string, std::string>> describe_checkpoint(const Checkpoint& checkpoint);

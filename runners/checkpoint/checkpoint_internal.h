@@ -22,6 +22,12 @@ using TensorMap = std::map<std::string, Tensor, std::less<>>;
 /// The type with this GGUF id; nullopt for ids that are unknown or hold no weights we can read.
 std::optional<WeightType> weight_type_of_id(std::int32_t id);
 
+/// "61 F32, 210 Q4_1".
+std::string type_histogram(const Checkpoint& checkpoint);
+
+/// Whether no value of an unquantised tensor is NaN or infinite; true for quantised ones.
+bool all_finite(const Tensor& tensor);
+
 /// "[2, 3]".
 std::string shown_shape(const std::vector<std::int64_t>& shape);
 
@@ -34,6 +40,23 @@ void check_config(ModelConfig& config, const std::string& where);
 
 /// head_dim where a file does not state it. ModelError kBadConfig when it does not divide.
 std::int64_t derived_head_dim(std::int64_t hidden, std::int64_t heads, const std::string& where);
+
+/// Called for each tensor that a model must have.
+using VisitTensor =
+    std::function<void(const std::string& name, const std::vector<std::int64_t>& shape)>;
+
+/// The tensors of one decoder block, whose q, k and v read `input_width` values (specs: targets,
+/// section 3).
+void visit_block(const ModelConfig& config, const std::string& prefix, std::int64_t input_width,
+                 const VisitTensor& visit);
+
+/// Takes the tensors that `visit_all` visits out of `found`, which must hold no other.
+///
+/// `name_in_file` turns a name into the one that the file uses, and `owner` says what they belong
+/// to, for messages. Errors: kMissingTensor, kBadShape, kUnexpectedTensor for what is left.
+TensorMap take_tensors(const std::function<void(const VisitTensor&)>& visit_all, TensorMap found,
+                       const std::string& where, const std::string& owner,
+                       const std::function<std::string(std::string_view)>& name_in_file);
 
 /// Takes every expected tensor out of `found`; an untied head is expected unless tied_head.
 ///

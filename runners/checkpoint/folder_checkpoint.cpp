@@ -3,60 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "eval/core/error.h"
 #include "eval/core/json.h"
 #include "eval/core/params.h"
 #include "runners/checkpoint/checkpoint_internal.h"
 #include "runners/checkpoint/hf_config.h"
-#include "runners/checkpoint/safetensors.h"
+#include "runners/checkpoint/tensor_folder.h"
 
 namespace asdbench {
 namespace {
 
 namespace fs = std::filesystem;
 
-// A JSON tree takes many times its text; index and configurations have far under 8 MB.
-constexpr std::size_t kLongestJson = std::size_t{32} << 20;
-
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
-std::string read_text(const fs::path& path) {
-  const MappedFile file(path);
-  if (file.bytes().size() > kLongestJson) {
-    throw ModelError(ModelFault::kUnsupported,
-                     fmt::format("{}: {} bytes, at most {} are read", path.string(),
-                                 file.bytes().size(), kLongestJson));
-  }
-  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
-}
-
-Json read_object(const fs::path& path, ModelFault fault) {
-  try {
-    Json json = parse_json(read_text(path));
-    if (json.is_object()) return json;
-  } catch (const DataError& error) {
-    throw ModelError(fault, fmt::format("{}: {}", path.string(), error.what()));
-  }
-  throw ModelError(fault, fmt::format("{}: no JSON object", path.string()));
-}
-
 // Buffers that old checkpoints hold and that are computed anew (specs: targets, section 3).
 bool is_harmless_buffer(std::string_view name) { return name.ends_with(".rotary_emb.inv_freq"); }
-
-// A shard lies beside its index; any other path could read files that are none of the model's.
-void check_shard_name(const std::string& shard, const fs::path& index) {
-  const bool plain = !shard.empty() && shard != "." && shard != ".." &&
-                     shard.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
-  if (!plain) {
-    throw ModelError(ModelFault::kBadConfig, fmt::format("{}: shard {} is no plain file name",
-                                                         index.string(), shown(shard)));
-  }
-}
 
 class FolderCheckpoint final : public Checkpoint {
  public:
@@ -65,8 +26,7 @@ class FolderCheckpoint final : public Checkpoint {
     const fs::path config_path = folder / config_name;
     config_ =
         read_hf_config(read_object(config_path, ModelFault::kBadConfig), config_path.string());
-    TensorMap found =
-        is_there(folder / "model.safetensors.index.json") ? read_shards() : read_single();
+    TensorMap found = read_tensors();
     settle_head(found);
     tensors_ = take_expected_tensors(config_, std::move(found), folder.string(),
                                      [](std::string_view name) { return std::string(name); });
@@ -78,60 +38,25 @@ class FolderCheckpoint final : public Checkpoint {
   }
 
  private:
-  TensorMap read_single() {
-    const fs::path path = path_ / "model.safetensors";
-    files_.push_back(SafetensorsFile::open(path));
+  TensorMap read_tensors() {
+    tensors_of_files_ = read_safetensors_folder(path_);
+    warnings_ = tensors_of_files_.warnings;
     TensorMap found;
-    for (const SafetensorsEntry& entry : files_.back().entries()) add(found, entry);
-    return found;
-  }
-
-  TensorMap read_shards() {
-    const fs::path index = path_ / "model.safetensors.index.json";
-    const Json json = read_object(index, ModelFault::kBadHeader);
-    const auto map = json.find("weight_map");
-    if (map == json.end() || !map->is_object()) {
-      throw ModelError(ModelFault::kBadHeader,
-                       fmt::format("{}: weight_map is no object", index.string()));
-    }
-    std::map<std::string, std::set<std::string, std::less<>>> names_of_shard;
-    for (const auto& [name, shard] : map->items()) {
-      if (!shard.is_string()) {
-        throw ModelError(
-            ModelFault::kBadHeader,
-            fmt::format("{}: the file of tensor {} is no string", index.string(), shown(name)));
+    std::size_t medusa_tensors = 0;
+    for (const NamedTensor& each : tensors_of_files_.tensors) {
+      if (is_harmless_buffer(each.entry.name)) continue;
+      if (each.entry.name.starts_with("medusa_head.")) {  // a Medusa model: its heads draft
+        ++medusa_tensors;
+        continue;
       }
-      check_shard_name(shard.get<std::string>(), index);
-      names_of_shard[shard.get<std::string>()].insert(name);
+      found.emplace(each.entry.name, as_weights(each.entry, each.file));
     }
-    TensorMap found;
-    for (auto& [shard, names] : names_of_shard) read_shard(shard, names, found);
+    if (medusa_tensors > 0) {
+      warnings_.push_back(fmt::format(
+          "{} tensors of Medusa heads were ignored; drafter medusa with this path uses them",
+          medusa_tensors));
+    }
     return found;
-  }
-
-  void read_shard(const std::string& shard, std::set<std::string, std::less<>>& names,
-                  TensorMap& found) {
-    const fs::path path = path_ / shard;
-    files_.push_back(SafetensorsFile::open(path));
-    for (const SafetensorsEntry& entry : files_.back().entries()) {
-      if (names.erase(entry.name) > 0) {
-        add(found, entry);
-      } else {
-        warnings_.push_back(fmt::format("{}: tensor {} is not in the index and was ignored",
-                                        path.string(), shown(entry.name)));
-      }
-    }
-    if (!names.empty()) {
-      throw ModelError(ModelFault::kMissingTensor,
-                       fmt::format("{}: the index puts tensor {} here, but it is not",
-                                   path.string(), shown(*names.begin())));
-    }
-  }
-
-  void add(TensorMap& found, const SafetensorsEntry& entry) {
-    if (!is_harmless_buffer(entry.name)) {
-      found.emplace(entry.name, files_.back().weights(entry));
-    }
   }
 
   // Source: specs, targets, section 2, row tie_word_embeddings.
@@ -205,7 +130,7 @@ class FolderCheckpoint final : public Checkpoint {
     }
   }
 
-  std::vector<SafetensorsFile> files_;
+  FolderTensors tensors_of_files_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "eval/core/error.h"
@@ -20,65 +21,7 @@ namespace {
                    fmt::format("{}: {}, which is not supported", where, message));
 }
 
-// An object whose members are read with their type; null counts as absent.
-class Section {
- public:
-  Section(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
-    if (!json.is_object()) bad(where_, fmt::format("expected an object, found {}", kind(json)));
-  }
-
-  const std::string& where() const { return where_; }
-  const Json& json() const { return json_; }
-
-  const Json* find(const char* key) const {
-    const auto found = json_.find(key);
-    return found == json_.end() || found->is_null() ? nullptr : &*found;
-  }
-  const Json& at(const char* key) const {
-    const Json* found = find(key);
-    if (found == nullptr) bad(where_, fmt::format("{} is missing", key));
-    return *found;
-  }
-
-  std::int64_t integer(const char* key) const {
-    const Json& value = at(key);
-    if (!value.is_number_integer()) expected(key, "an integer", value);
-    if (value.is_number_unsigned() && !std::in_range<std::int64_t>(value.get<std::uint64_t>())) {
-      bad(where_, fmt::format("{} is too large", key));
-    }
-    return value.get<std::int64_t>();
-  }
-  std::int64_t integer_or(const char* key, std::int64_t fallback) const {
-    return find(key) == nullptr ? fallback : integer(key);
-  }
-  double number(const char* key) const {
-    const Json& value = at(key);
-    if (!value.is_number()) expected(key, "a number", value);
-    return value.get<double>();
-  }
-  bool flag_or(const char* key, bool fallback) const {
-    const Json* value = find(key);
-    if (value == nullptr) return fallback;
-    if (!value->is_boolean()) expected(key, "true or false", *value);
-    return value->get<bool>();
-  }
-  std::string text(const char* key) const {
-    const Json& value = at(key);
-    if (!value.is_string()) expected(key, "a string", value);
-    return value.get<std::string>();
-  }
-
- private:
-  static std::string kind(const Json& value) { return value.type_name(); }
-  [[noreturn]] void expected(const char* key, const char* what, const Json& found) const {
-    bad(where_, fmt::format("{}: expected {}, found {}", key, what, kind(found)));
-  }
-
-  const Json& json_;
-  std::string where_;
-};
-
-ModelFamily read_family(const Section& config) {
+ModelFamily read_family(const ConfigSection& config) {
   if (config.find("model_type") == nullptr) {
     throw ModelError(ModelFault::kUnknownArch,
                      fmt::format("{}: model_type is missing", config.where()));
@@ -105,13 +48,13 @@ const Json& used_rope_entry(const Json& json, const std::string& where, bool lay
   return *full;
 }
 
-double positive(const Section& section, const char* key) {
+double positive(const ConfigSection& section, const char* key) {
   const double value = section.number(key);
   if (!(value > 0)) bad(section.where(), fmt::format("{} is {}, expected more than 0", key, value));
   return value;
 }
 
-std::optional<Llama3Rope> read_rope_scaling(const Section& rope) {
+std::optional<Llama3Rope> read_rope_scaling(const ConfigSection& rope) {
   const char* key = rope.find("rope_type") != nullptr ? "rope_type" : "type";
   if (rope.find(key) == nullptr) {
     if (rope.find("factor") != nullptr) bad(rope.where(), "factor without rope_type");
@@ -130,15 +73,24 @@ std::optional<Llama3Rope> read_rope_scaling(const Section& rope) {
   return scaling;
 }
 
-void read_rope(const Section& config, ModelConfig& out) {
+TokenId read_id(const Json& value, const char* key, const std::string& where) {
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > kLargestCount) {
+    bad(where, fmt::format("{} is no token id", key));
+  }
+  return value.get<TokenId>();
+}
+
+}  // namespace
+
+void read_rope(const ConfigSection& config, ModelConfig& out) {
   if (config.find("rope_theta") != nullptr) out.rope_theta = config.number("rope_theta");
   const char* key = config.find("rope_parameters") != nullptr ? "rope_parameters" : "rope_scaling";
   const Json* json = config.find(key);
   if (json == nullptr) return;
   const std::string where = fmt::format("{}: {}", config.where(), key);
-  const Section outer(*json, where);
-  const Section rope(used_rope_entry(outer.json(), where, config.find("layer_types") != nullptr),
-                     where);
+  const ConfigSection outer(*json, where);
+  const ConfigSection rope(
+      used_rope_entry(outer.json(), where, config.find("layer_types") != nullptr), where);
   if (rope.find("rope_theta") != nullptr) out.rope_theta = rope.number("rope_theta");
   if (rope.find("partial_rotary_factor") != nullptr && rope.number("partial_rotary_factor") != 1) {
     unsupported(where, "partial_rotary_factor other than 1");
@@ -146,7 +98,7 @@ void read_rope(const Section& config, ModelConfig& out) {
   out.llama3_rope = read_rope_scaling(rope);
 }
 
-void refuse_variants(const Section& config) {
+void refuse_variants(const ConfigSection& config) {
   const std::string& where = config.where();
   if (config.find("hidden_act") != nullptr && config.text("hidden_act") != "silu") {
     unsupported(where, fmt::format("hidden_act {}", shown(config.text("hidden_act"))));
@@ -172,17 +124,83 @@ void refuse_variants(const Section& config) {
   }
 }
 
-TokenId read_id(const Json& value, const char* key, const std::string& where) {
-  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > kLargestCount) {
-    bad(where, fmt::format("{} is no token id", key));
-  }
-  return value.get<TokenId>();
+ConfigSection::ConfigSection(const Json& json, std::string where)
+    : json_(json), where_(std::move(where)) {
+  if (!json.is_object()) bad(where_, fmt::format("expected an object, found {}", json.type_name()));
 }
 
-}  // namespace
+const Json* ConfigSection::find(std::string_view key) const {
+  asked_.emplace(key);
+  const auto found = json_.find(key);
+  return found == json_.end() || found->is_null() ? nullptr : &*found;
+}
+
+const Json& ConfigSection::at(std::string_view key) const {
+  const Json* found = find(key);
+  if (found == nullptr) bad(where_, fmt::format("{} is missing", key));
+  return *found;
+}
+
+std::int64_t ConfigSection::integer(std::string_view key) const {
+  const Json& value = at(key);
+  if (!value.is_number_integer()) expected(key, "an integer", value);
+  if (value.is_number_unsigned() && !std::in_range<std::int64_t>(value.get<std::uint64_t>())) {
+    bad(where_, fmt::format("{} is too large", key));
+  }
+  return value.get<std::int64_t>();
+}
+
+std::int64_t ConfigSection::integer_or(std::string_view key, std::int64_t fallback) const {
+  return find(key) == nullptr ? fallback : integer(key);
+}
+
+std::vector<std::int64_t> ConfigSection::integers(std::string_view key) const {
+  const Json& list = at(key);
+  if (!list.is_array()) expected(key, "a list of integers", list);
+  std::vector<std::int64_t> values;
+  for (const Json& value : list) {
+    if (!value.is_number_integer() || value > kLargestCount || value < -kLargestCount) {
+      expected(key, "a list of integers", list);
+    }
+    values.push_back(value.get<std::int64_t>());
+  }
+  return values;
+}
+
+double ConfigSection::number(std::string_view key) const {
+  const Json& value = at(key);
+  if (!value.is_number()) expected(key, "a number", value);
+  return value.get<double>();
+}
+
+bool ConfigSection::flag_or(std::string_view key, bool fallback) const {
+  const Json* value = find(key);
+  if (value == nullptr) return fallback;
+  if (!value->is_boolean()) expected(key, "true or false", *value);
+  return value->get<bool>();
+}
+
+std::string ConfigSection::text(std::string_view key) const {
+  const Json& value = at(key);
+  if (!value.is_string()) expected(key, "a string", value);
+  return value.get<std::string>();
+}
+
+void ConfigSection::refuse_unasked(std::span<const std::string_view> harmless) const {
+  for (const auto& [key, value] : json_.items()) {
+    const bool known =
+        asked_.contains(key) || std::find(harmless.begin(), harmless.end(), key) != harmless.end();
+    if (known || value.is_null() || value == false) continue;  // a flag that is off changes nothing
+    unsupported(where_, fmt::format("the key {}", shown(key)));
+  }
+}
+
+void ConfigSection::expected(std::string_view key, const char* what, const Json& found) const {
+  bad(where_, fmt::format("{}: expected {}, found {}", key, what, found.type_name()));
+}
 
 std::optional<std::vector<TokenId>> read_end_ids(const Json& json, const std::string& where) {
-  const Section section(json, where);
+  const ConfigSection section(json, where);
   const Json* value = section.find("eos_token_id");
   if (value == nullptr) return std::nullopt;
   if (!value->is_array()) return std::vector<TokenId>{read_id(*value, "eos_token_id", where)};
@@ -193,7 +211,7 @@ std::optional<std::vector<TokenId>> read_end_ids(const Json& json, const std::st
 }
 
 ModelConfig read_hf_config(const Json& json, const std::string& where) {
-  const Section config(json, where);
+  const ConfigSection config(json, where);
   ModelConfig out;
   out.family = read_family(config);
   out.hidden = config.integer("hidden_size");

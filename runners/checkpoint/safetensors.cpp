@@ -215,12 +215,16 @@ SafetensorsFile SafetensorsFile::parse(std::span<const std::byte> bytes, const s
 }
 
 Tensor SafetensorsFile::weights(const SafetensorsEntry& entry) const {
+  return as_weights(entry, name_);
+}
+
+Tensor as_weights(const SafetensorsEntry& entry, const std::string& file) {
   for (const WeightType type : {WeightType::kF32, WeightType::kF16, WeightType::kBF16}) {
     if (entry.dtype == name_of(type)) return {type, entry.shape, entry.bytes};
   }
   throw ModelError(ModelFault::kBadDtype,
                    fmt::format("{}: tensor {} holds {}; weights are read from F32, F16 and BF16",
-                               name_, shown(entry.name), entry.dtype));
+                               file, shown(entry.name), entry.dtype));
 }
 
 }  // namespace asdbench

@@ -35,7 +35,7 @@ class SafetensorsFile {
   /// In the order of their data.
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }
 
-  /// An entry as weights. ModelError kBadDtype unless it is F32, F16 or BF16.
+  /// as_weights() with the container's name.
   Tensor weights(const SafetensorsEntry& entry) const;
 
  private:
@@ -43,5 +43,9 @@ class SafetensorsFile {
   std::vector<SafetensorsEntry> entries_;
   std::string name_;
 };
+
+/// An entry as weights; `file` stands in messages. ModelError kBadDtype unless it is F32, F16 or
+/// BF16.
+Tensor as_weights(const SafetensorsEntry& entry, const std::string& file);
 
 }  // namespace asdbench

@@ -226,6 +226,33 @@ std::int64_t Tensor::elements() const {
   return product;
 }
 
+namespace {
+
+// The exponent of a NaN or an infinity is all ones.
+template <typename Bits>
+bool no_full_exponent(std::span<const std::byte> bytes, Bits exponent) {
+  bool full = false;
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(Bits)) {
+    full |= (load<Bits>(reinterpret_cast<const Byte*>(bytes.data()) + at) & exponent) == exponent;
+  }
+  return !full;
+}
+
+}  // namespace
+
+bool all_finite(const Tensor& tensor) {
+  switch (tensor.type) {
+    case WeightType::kF32:
+      return no_full_exponent<std::uint32_t>(tensor.bytes, 0x7f80'0000U);
+    case WeightType::kBF16:
+      return no_full_exponent<std::uint16_t>(tensor.bytes, 0x7f80U);
+    case WeightType::kF16:
+      return no_full_exponent<std::uint16_t>(tensor.bytes, 0x7c00U);
+    default:
+      return true;
+  }
+}
+
 void dequantise(const Tensor& tensor, std::span<float> out) {
   ASDBENCH_CHECK(static_cast<std::int64_t>(out.size()) == tensor.elements(),
                  fmt::format("{} values into {}", tensor.elements(), out.size()));

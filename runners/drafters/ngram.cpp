@@ -56,7 +56,7 @@ class Ngram final : public Drafter {
   Ngram(std::int32_t drafts, std::int32_t min_n, std::int32_t max_n)
       : drafts_(drafts), min_n_(min_n), max_n_(max_n) {}
 
-  DrafterInfo info() const override { return {.name = "ngram", .sha256 = ""}; }
+  DrafterInfo info() const override { return {.name = "ngram", .sha256 = "", .drafts = drafts_}; }
 
   void reserve(const BatchLimits& limits) override {
     positions_ = limits.positions;

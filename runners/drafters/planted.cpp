@@ -24,7 +24,9 @@ class Planted final : public Drafter {
   Planted(const PlantedTarget& target, const PlantedDraftOptions& options)
       : target_(target), options_(options) {}
 
-  DrafterInfo info() const override { return {.name = "planted", .sha256 = ""}; }
+  DrafterInfo info() const override {
+    return {.name = "planted", .sha256 = "", .drafts = options_.drafts};
+  }
   void reserve(const BatchLimits& limits) override {
     slots_.assign(static_cast<std::size_t>(limits.requests), {});
   }

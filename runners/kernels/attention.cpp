@@ -20,6 +20,11 @@ std::int64_t value_stride(std::int64_t head_size) { return round_up(head_size, k
 /// Floats of one chunk's result: largest score, sum of weights, weighted values.
 std::int64_t result_floats(std::int64_t head_size) { return 2 + value_stride(head_size); }
 
+/// Positions that a row of a block attends to.
+std::int64_t positions_of(const AttentionBlock& block, std::int64_t row) {
+  return block.past + (block.two_way ? block.rows : row + 1);
+}
+
 std::int64_t chunks_of(std::int64_t positions) { return (positions + kChunk - 1) / kChunk; }
 
 }  // namespace
@@ -131,7 +136,8 @@ void attention(Pool& pool, std::span<const AttentionBlock> blocks, std::int64_t 
     work.scale = scale;
     work.result_stride = chunks * floats;
     for (std::int64_t row = 0; row < block->rows; ++row) {
-      const std::int64_t positions = std::min<std::int64_t>(kChunk, block->past + row + 1 - start);
+      const std::int64_t positions =
+          std::min<std::int64_t>(kChunk, positions_of(*block, row) - start);
       if (positions < 1) continue;
       work.keys =
           block->cache.keys + (head * round_up(shape.capacity, kKeyPanel) + start) * head_size;
@@ -150,7 +156,7 @@ void attention(Pool& pool, std::span<const AttentionBlock> blocks, std::int64_t 
     std::int64_t row = task;
     const AttentionBlock* block = blocks.data();
     while (row >= block->rows) row -= (block++)->rows;
-    const auto used = static_cast<int>(chunks_of(block->past + row + 1));
+    const auto used = static_cast<int>(chunks_of(positions_of(*block, row)));
     for (std::int64_t query_head = 0; query_head < query_heads; ++query_head) {
       kernels.join_chunks(results_of(task, query_head), used, floats, static_cast<int>(head_size),
                           block->out.data + row * block->out.stride + query_head * head_size);

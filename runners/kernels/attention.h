@@ -57,10 +57,11 @@ void store_keys_values(const LayerCache& cache, std::int64_t position, const flo
 /// One request's block in a step.
 struct AttentionBlock {
   LayerCache cache;
-  std::int64_t past = 0;  // positions before the block; row r attends to 0 .. past + r
+  std::int64_t past = 0;  // positions before the block
   std::int64_t rows = 0;
-  Rows queries;     // [rows, query heads * head_size], rotated
-  MutableRows out;  // [rows, query heads * head_size]; must not overlap the queries
+  Rows queries;          // [rows, query heads * head_size], rotated
+  MutableRows out;       // [rows, query heads * head_size]; must not overlap the queries
+  bool two_way = false;  // row r attends to 0 .. past + rows - 1 instead of 0 .. past + r
 };
 
 /// Floats of workspace that attention() needs for blocks of `rows` rows in all that attend to at
@@ -68,7 +69,7 @@ struct AttentionBlock {
 std::int64_t attention_workspace(std::int64_t rows, std::int64_t query_heads,
                                  std::int64_t head_size, std::int64_t positions);
 
-/// out = softmax(q k^T / sqrt(head_size)) v for the rows of every block, causal; query head h reads
+/// out = softmax(q k^T / sqrt(head_size)) v for the rows of every block; query head h reads
 /// head h / (query_heads / heads) of the cache.
 ///
 /// The keys and values of all rows must have been stored. Blocks share heads and head size.

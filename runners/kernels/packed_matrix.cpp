@@ -184,6 +184,37 @@ void PackedMatrix::pack_row(std::int64_t output, const std::byte* source) {
   }
 }
 
+PackedMatrix PackedMatrix::rows(std::span<const std::int32_t> outputs) const {
+  check_shape(format_, static_cast<std::int64_t>(outputs.size()), inputs_);
+  const PanelLayout layout = panel_layout(format_);
+  // A block is words of each place in turn, then scales of each place; or plain values.
+  const int word_bytes = is_quantised(format_) ? kWordBytes : block_bytes(format_);
+  const int words_end = is_quantised(format_) ? layout.scales : layout.bytes;
+  PackedMatrix chosen(format_, static_cast<std::int64_t>(outputs.size()), inputs_, isa_);
+  for (std::size_t to = 0; to < outputs.size(); ++to) {
+    const std::int64_t from = outputs[to];
+    if (from < 0 || from >= outputs_) {
+      throw shape_error("row " + std::to_string(from), format_, outputs_, inputs_);
+    }
+    const auto row = static_cast<std::int64_t>(to);
+    const std::byte* source = panel(from / kPanel);
+    std::byte* target = chosen.data_.get() + row / kPanel * chosen.panel_bytes_;
+    const auto copy = [&](int first, int end, int width) {
+      for (int at = first; at < end; at += kPanel * width) {
+        std::memcpy(target + at + row % kPanel * width, source + at + from % kPanel * width,
+                    static_cast<std::size_t>(width));
+      }
+    };
+    for (std::int64_t begin = 0; begin < inputs_; begin += kBlock) {
+      copy(0, words_end, word_bytes);
+      copy(words_end, layout.bytes, 2);
+      source += layout.bytes;
+      target += layout.bytes;
+    }
+  }
+  return chosen;
+}
+
 void PackedMatrix::unpack_row(std::int64_t output, std::span<float> values) const {
   if (output < 0 || output >= outputs_ || values.size() != static_cast<std::size_t>(inputs_)) {
     throw shape_error(

@@ -46,6 +46,10 @@ class PackedMatrix {
   /// lookup of a tied head. Errors: std::invalid_argument for a row or size that does not exist.
   void unpack_row(std::int64_t output, std::span<float> values) const;
 
+  /// The matrix of the given rows, in the same format. Errors: std::invalid_argument for a row that
+  /// does not exist, or none; std::bad_alloc.
+  PackedMatrix rows(std::span<const std::int32_t> outputs) const;
+
   /// For the kernels: panels of kPanel outputs (the last one padded with zeros), each
   /// panel_bytes() long.
   std::int64_t panels() const { return panels_; }

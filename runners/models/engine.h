@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runners/checkpoint/checkpoint.h"
 #include "runners/target.h"
 
 namespace asdbench {
@@ -23,6 +24,16 @@ struct EngineOptions {
   std::int32_t threads = 0;     // 0: one per core
   HiddenTap tap;                // for comparisons; costs a copy per layer
 };
+
+/// A target made from a checkpoint: a drafter can be fitted to its sizes.
+class CheckpointTarget : public Target {
+ public:
+  virtual const ModelConfig& config() const = 0;
+};
+
+/// ConfigError unless each tap is R[0] to R[layers].
+void check_selection(const HiddenSelection& selection, const ModelConfig& config,
+                     const std::string& target);
 
 struct LoadedTarget {
   std::unique_ptr<Target> target;

@@ -45,22 +45,6 @@ Model built_in(std::unique_ptr<Target> target, const Params& params) {
   return model;
 }
 
-/// Digest of a file, or of the names and digests of a folder's configuration, tokenizer and
-/// weights.
-std::string sha256_of(const fs::path& path) {
-  if (!fs::is_directory(path)) return sha256_file(path);
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::directory_iterator(path)) {
-    const fs::path extension = entry.path().extension();
-    if (extension == ".json" || extension == ".safetensors") {
-      files[entry.path().filename().string()] = sha256_file(entry.path());
-    }
-  }
-  std::string list;
-  for (const auto& [name, digest] : files) list += fmt::format("{} {}\n", name, digest);
-  return sha256_hex(list);
-}
-
 /// The element type that holds most bytes.
 std::string stored_type(const Checkpoint& checkpoint) {
   std::map<WeightType, std::size_t> bytes;
@@ -128,7 +112,7 @@ Model open_model(const std::string& name, const Params& params, const fs::path& 
 
   TargetInfo info;
   info.name = named_files().contains(name) ? name : path.stem().string();
-  info.sha256 = sha256_of(path);
+  info.sha256 = sha256_of_checkpoint(path);
   LoadedTarget loaded = load_target(*checkpoint, std::move(info), options);
   model.target = std::move(loaded.target);
   model.warnings.insert(model.warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
@@ -232,6 +216,18 @@ Model make_model(const std::string& name, const Params& params, const fs::path& 
   if (name == "toy") return built_in(make_toy_target(params), params);
   if (name == "planted") return built_in(make_planted_target(params), params);
   return open_model(name, params, models_dir, std::move(tap));
+}
+
+std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& name,
+                                                const fs::path& models_dir) {
+  if (fs::path(name).filename() == "tokenizer.json") {
+    return std::make_shared<const Tokenizer>(read_tokenizer_json(name));
+  }
+  const fs::path path = find_checkpoint(name, models_dir);
+  if (fs::is_directory(path)) {
+    return std::make_shared<const Tokenizer>(read_tokenizer_json(path / "tokenizer.json"));
+  }
+  return std::make_shared<const Tokenizer>(gguf_tokenizer_spec(GgufFile::open(path)));
 }
 
 std::optional<std::int64_t> step_bytes(const std::string& name, const fs::path& models_dir) {

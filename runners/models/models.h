@@ -50,6 +50,11 @@ Model make_model(const std::string& name, const Params& params,
 std::filesystem::path find_checkpoint(const std::string& name,
                                       const std::filesystem::path& models_dir);
 
+/// The tokenizer that belongs to `name`: of a file or folder as in make_model, or a tokenizer.json
+/// itself. ModelError.
+std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& name,
+                                                const std::filesystem::path& models_dir);
+
 /// Bytes of weights that one step of `name` reads, from its file's header alone; nullopt for
 /// built-in targets and for files that are not there.
 std::optional<std::int64_t> step_bytes(const std::string& name,

@@ -2,9 +2,19 @@
 #pragma once
 
 #include "runners/checkpoint/checkpoint.h"
+#include "runners/kernels/linear.h"
+#include "runners/kernels/pool.h"
 #include "runners/models/engine.h"
 
 namespace asdbench {
+
+/// A target on our kernels, and what it lends to drafters on the same kernels.
+class NativeTarget : public CheckpointTarget {
+ public:
+  virtual kernels::Pool& pool() = 0;
+  virtual const kernels::PackedMatrix& embedding() const = 0;  // [V, H]
+  virtual const kernels::PackedMatrix& head() const = 0;       // [V, H]
+};
 
 /// Packs the weights of `checkpoint` for this CPU; it may be closed afterwards.
 ///

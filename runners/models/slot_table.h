@@ -19,6 +19,13 @@ struct Segment {
   std::int64_t rows = 0;
 };
 
+/// What the rows of a step see of each other; they see everything before the step.
+enum class StepMask : std::uint8_t { kCausal, kWholeStep };
+
+/// Which projections of a step's rows are computed: without keys and values, those are cached
+/// already.
+enum class Projections : std::uint8_t { kAll, kQueries };
+
 /// The discipline of specs/targets.md, section 4.6, for every engine that runs a checkpoint: a pass
 /// appends the pending token and its drafts, and is then cut to what was committed. The caches
 /// themselves are the engine's.

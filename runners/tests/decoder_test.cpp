@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <map>
 #include <numeric>
 
+#include "runners/drafters/tests/fixtures.h"
 #include "runners/models/planted_target.h"
 #include "runners/tests/decoding.h"
 
@@ -42,17 +44,28 @@ std::unique_ptr<Request> plain(Target& target, std::uint64_t seed, RequestLimits
   return run(target, *drafter("none", target), *verifier("strict"), seed, limits, options);
 }
 
-// Every drafter of the build, and the oracle at several rates, over the toy or the planted target.
+// Every drafter of the build: over the toy, the planted or a fixture's target; and the oracle at
+// several rates.
 struct Pair {
   std::string name;
   std::unique_ptr<Target> target;
   std::unique_ptr<Drafter> by;
+  std::uint64_t prompts = kPrompts;  // fewer where a step is a network's
 };
 
 std::vector<Pair> all_drafters() {
   std::vector<Pair> pairs;
+  const std::map<std::string, std::string> fixtures = {{"eagle3", "eagle3_safeailab_reduced"},
+                                                       {"dspark", "dspark_trained"},
+                                                       {"dflash", "dflash_zlab"},
+                                                       {"medusa", "medusa_v1"}};
   for (const DrafterFactory& factory : drafter_factories()) {
     Pair pair{factory.name, nullptr, nullptr};
+    if (const auto found = fixtures.find(factory.name); found != fixtures.end()) {
+      auto fixture = testing_support::open_fixture(found->second);
+      pairs.push_back({factory.name, std::move(fixture.target), std::move(fixture.drafter), 6});
+      continue;
+    }
     if (factory.name == "planted") {
       pair.target = std::make_unique<PlantedTarget>(
           PlantedOptions{.vocab = 24, .positions = 512, .mean_tokens = 40});
@@ -74,7 +87,7 @@ TEST(DecoderTest, StrictEqualsPlainWithEveryDrafter) {
   std::int64_t fewer = 0;
   for (const Pair& pair : all_drafters()) {
     for (const RequestLimits limits : {kNatural, kFixed}) {
-      for (std::uint64_t seed = 0; seed < kPrompts; ++seed) {
+      for (std::uint64_t seed = 0; seed < pair.prompts; ++seed) {
         const auto expected = plain(*pair.target, seed, limits);
         const auto got = run(*pair.target, *pair.by, *verifier("strict"), seed, limits);
         ASSERT_EQ(tokens(*got), tokens(*expected)) << pair.name << ", prompt " << seed;
@@ -91,7 +104,7 @@ TEST(DecoderTest, StrictEqualsPlainWithEveryDrafter) {
 TEST(DecoderTest, ZeroControlsEqualStrictTokenByToken) {
   for (const Pair& pair : all_drafters()) {
     for (const std::string policy : {"headroom", "literal"}) {
-      for (std::uint64_t seed = 0; seed < kPrompts / 2; ++seed) {
+      for (std::uint64_t seed = 0; seed < pair.prompts / 2; ++seed) {
         const auto strict = run(*pair.target, *pair.by, *verifier("strict"), seed, kNatural);
         for (const auto& rule : {asd("0", "inf", "inf", {{"tie_policy", policy}}),
                                  asd("inf", "0", "inf", {{"tie_policy", policy}}),

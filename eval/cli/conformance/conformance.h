@@ -50,6 +50,7 @@ ConformanceKind conformance_scoring;
 ConformanceKind conformance_tokenizer;
 ConformanceKind conformance_gguf;
 ConformanceKind conformance_model;
+ConformanceKind conformance_drafter;
 ConformanceKind conformance_stats;
 
 /// Files named `name` at or below `path`, sorted; `path` itself when it is a file of that name or

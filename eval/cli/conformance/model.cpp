@@ -277,6 +277,32 @@ void check_tiny_model(const fs::path& folder, const Json& golden, const Conforma
   }
 }
 
+// ---- folders that have to be refused, and unusual ones that must load
+
+void check_bad_models(const fs::path& cases, ConformanceReport& report) {
+  for (const Json& entry : read_json(cases)) {
+    const std::string id = "bad " + entry.at("id").get<std::string>();
+    check_fields(entry, {"id", "path", "kind", "error", "also_ok", "why", "rule", "reference_reader"}, id,
+                 report);
+    std::string outcome = "ok";
+    try {
+      open_checkpoint(cases.parent_path() / entry.at("path").get<std::string>());
+    } catch (const ModelError& error) {
+      outcome = name_of(error.fault());
+    } catch (const std::exception& error) {
+      outcome = error.what();
+    }
+    std::vector<std::string> allowed;
+    const auto allow = [&](const Json& value) {
+      allowed.push_back(value.is_null() ? "ok" : value.get<std::string>());
+    };
+    allow(entry.at("error"));
+    for (const Json& value : entry.at("also_ok")) allow(value);
+    const bool ok = std::find(allowed.begin(), allowed.end(), outcome) != allowed.end();
+    report.expect(id, ok, fmt::format("{}", fmt::join(allowed, " or ")), outcome);
+  }
+}
+
 // ---- SmolLM2: the real file, prompts from GSM8K
 
 void check_prompt(Model& model, const Json& prompt, double near_tie, const std::string& id,
@@ -428,6 +454,13 @@ void conformance_model(const ConformanceOptions& options, ConformanceReport& rep
       check_smollm2(golden, options, report);
     } else if (golden.contains("arrays") && golden.contains("prompts")) {
       check_tiny_model(path.parent_path(), golden, options, report);
+    }
+  }
+  for (const fs::path& path : find_cases(options.path, "cases.json")) {
+    // Damaged GGUF files have cases of the same name; they are a kind of their own.
+    const Json cases = read_json(path);
+    if (!cases.empty() && cases.is_array() && cases.front().contains("path")) {
+      check_bad_models(path, report);
     }
   }
 }

@@ -63,13 +63,16 @@ class ProgramTest : public ::testing::Test {
   }
   std::string database(const std::string& name = "test.db") { return (folder_ / name).string(); }
 
-  pid_t start(std::vector<std::string> arguments, const std::string& tag = "run") {
+  /// `input` is what stdin reads; "": what the test's own does.
+  pid_t start(std::vector<std::string> arguments, const std::string& tag = "run",
+              const fs::path& input = {}) {
     arguments.insert(arguments.begin(), ASDBENCH_PROGRAM);
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
+    if (!input.empty()) posix_spawn_file_actions_addopen(&actions, 0, input.c_str(), O_RDONLY, 0);
     constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC;
     posix_spawn_file_actions_addopen(&actions, 1, (folder_ / (tag + ".out")).c_str(), kFlags, 0644);
     posix_spawn_file_actions_addopen(&actions, 2, (folder_ / (tag + ".err")).c_str(), kFlags, 0644);
@@ -85,7 +88,9 @@ class ProgramTest : public ::testing::Test {
             .out = read_file(folder_ / (tag + ".out")),
             .err = read_file(folder_ / (tag + ".err"))};
   }
-  Outcome run(const std::vector<std::string>& arguments) { return wait(start(arguments)); }
+  Outcome run(const std::vector<std::string>& arguments, const fs::path& input = {}) {
+    return wait(start(arguments, "run", input));
+  }
   std::string dump(const std::string& path) {
     const Outcome outcome = run({"report", path, "--outputs", "--format", "jsonl"});
     EXPECT_EQ(outcome.code, 0) << outcome.err;

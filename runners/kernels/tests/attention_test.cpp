@@ -79,7 +79,8 @@ void attend(Pool& pool, std::vector<AttentionBlock> blocks, std::int64_t query_h
   attention(pool, blocks, query_heads, workspace, isa);
 }
 
-std::vector<double> reference(const Request& request) {
+/// `two_way`: every row sees the whole block.
+std::vector<double> reference(const Request& request, bool two_way = false) {
   const std::int64_t size = request.shape.head_size;
   const std::int64_t group = request.query_heads / request.shape.heads;
   std::vector<double> out;
@@ -91,7 +92,8 @@ std::vector<double> reference(const Request& request) {
       const auto at = [&](std::int64_t position) {
         return (position * request.shape.heads + head / group) * size;
       };
-      for (std::int64_t position = 0; position <= request.past + row; ++position) {
+      const std::int64_t last = request.past + (two_way ? request.rows - 1 : row);
+      for (std::int64_t position = 0; position <= last; ++position) {
         double score = 0;
         for (std::int64_t d = 0; d < size; ++d) {
           score += double{query[d]} * request.keys[static_cast<std::size_t>(at(position) + d)];
@@ -137,6 +139,20 @@ TEST_P(AttentionTest, AgreesWithDoubleForEveryFamilysHeadsAndOddOnes) {
     for (std::size_t i = 0; i < expected.size(); ++i) {
       ASSERT_NEAR(request.out[i], expected[i], 1e-5)
           << "head size " << c.head_size << ", past " << c.past << ", value " << i;
+    }
+  }
+}
+
+TEST_P(AttentionTest, RowsOfATwoWayBlockSeeAllOfIt) {
+  Pool pool(2);
+  for (const std::int64_t past : {0, 125, 200}) {
+    Request request({3, 64, past + 12}, 9, past, 7, 17);
+    AttentionBlock block = request.block(0, 7);
+    block.two_way = true;
+    attend(pool, {block}, 9, isa());
+    const std::vector<double> expected = reference(request, true);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_NEAR(request.out[i], expected[i], 1e-5) << "past " << past << ", value " << i;
     }
   }
 }

@@ -56,6 +56,24 @@ TEST_P(LinearTest, PackingKeepsEveryWeightExactly) {
   }
 }
 
+TEST_P(LinearTest, ChosenRowsAreThoseOfTheWhole) {
+  const std::vector<std::int32_t> chosen = {99, 0, 48, 47, 48, 3};
+  for (const WeightFormat format : kAllFormats) {
+    const std::int64_t inputs = block_inputs(format) == 1 ? 70 : 96;
+    const PackedMatrix whole = random_matrix(format, 100, inputs, 22).packed(isa());
+    const PackedMatrix rows = whole.rows(chosen);
+    ASSERT_EQ(rows.outputs(), 6);
+    std::vector<float> expected(static_cast<std::size_t>(inputs)), got(expected.size());
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+      whole.unpack_row(chosen[i], expected);
+      rows.unpack_row(static_cast<std::int64_t>(i), got);
+      ASSERT_EQ(got, expected) << name_of(format) << " row " << chosen[i];
+    }
+    EXPECT_THROW(whole.rows(std::vector<std::int32_t>{100}), std::invalid_argument);
+    EXPECT_THROW(whole.rows({}), std::invalid_argument);
+  }
+}
+
 TEST_P(LinearTest, SumsAgreeWithDoubleOnOddShapes) {
   Pool pool(2);
   struct Shape {

@@ -1,0 +1,37 @@
+// A drafter's checkpoint, opened and fitted to the target that it drafts for.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "eval/core/params.h"
+#include "runners/checkpoint/drafter_checkpoint.h"
+#include "runners/drafter.h"
+#include "runners/models/engine.h"
+
+namespace asdbench {
+
+struct FittedDrafter {
+  std::unique_ptr<DrafterCheckpoint> checkpoint;
+  ModelConfig sizes;               // the checkpoint's, with the overrides of the options
+  std::vector<std::int64_t> taps;  // R[k] that it reads; none for Medusa
+  CheckpointTarget* target = nullptr;
+
+  /// name, sha256 and positions.
+  DrafterInfo info() const;
+};
+
+/// Opens the folder that the option `path` names, or the shipped drafter of that name, and checks
+/// it against the target of `context`.
+///
+/// Options: path, rope_theta (of the drafter), taps (R indices, such as "2,14,25"): overrides for
+/// files whose configuration is known to be wrong (specs: drafters, section 10).
+/// Errors:  ConfigError for options and for a target without hidden states; ModelError.
+FittedDrafter open_fitted(const Params& params, const DrafterContext& context, DraftMethod method);
+
+/// Reads pickled weights where this build can; else empty.
+PickleReader pickle_reader();
+
+}  // namespace asdbench
