@@ -282,7 +282,8 @@ void check_tiny_model(const fs::path& folder, const Json& golden, const Conforma
 void check_bad_models(const fs::path& cases, ConformanceReport& report) {
   for (const Json& entry : read_json(cases)) {
     const std::string id = "bad " + entry.at("id").get<std::string>();
-    check_fields(entry, {"id", "path", "kind", "error", "also_ok", "why", "rule", "reference_reader"}, id,
+    check_fields(entry,
+                 {"id", "path", "kind", "error", "also_ok", "why", "rule", "reference_reader"}, id,
                  report);
     std::string outcome = "ok";
     try {
