@@ -27,7 +27,7 @@ CodeJob job_of(const std::string& program, const std::string& tests = kTests) {
   CodeJob job;
   job.program = program;
   job.tests = tests;
-  job.limits.wall = std::chrono::seconds(5);
+  job.limits.wall = std::chrono::seconds(30);  // a busy machine is slow
   return job;
 }
 
@@ -104,10 +104,11 @@ TEST_F(Sandbox, TimeRunsOutForLoopsAndForLongCallsAlike) {
 }
 
 TEST_F(Sandbox, ProcessorTimeIsLimitedWhenTheClockIsNot) {
-  CodeJob job = job_of(
-      "import resource\ndef f(x): return resource.getrlimit(resource.RLIMIT_CPU)[1] - 4 - x or 2",
-      "assert f(1) == 1\n");
-  EXPECT_EQ(name(run_contained(job)), "passed") << "5 s of wall clock allow 6 s of processor time";
+  const CodeResult result =
+      run_contained(job_of("import resource\n"
+                           "def f(x): return resource.getrlimit(resource.RLIMIT_CPU)[1]\n",
+                           "assert f(1) == 31\n"));
+  EXPECT_EQ(name(result), "passed") << "30 s of wall clock allow 31 s of processor time";
 }
 
 TEST_F(Sandbox, ForkBombsAreBounded) {
@@ -341,8 +342,10 @@ TEST_F(Sandbox, ProgramsRunAsScriptsDo) {
 }
 
 // Programs chosen from candidates: what Python's compiler has to say is asked inside.
-std::string choice(const CodeCandidates& candidates, std::string* program = nullptr) {
+std::string choice(const CodeCandidates& candidates, std::string* program = nullptr,
+                   std::chrono::seconds wall = std::chrono::seconds(30)) {
   CodeJob job = job_of("");
+  job.limits.wall = wall;
   job.program.reset();
   job.candidates = candidates;
   job.entry_point = "f";
@@ -421,7 +424,8 @@ TEST_F(Sandbox, HostileRepliesEndInTime) {
            "def f(x):\n" + repeated("    if x:\n", 1000),
            std::string("def f(x): return '\0'\n", 22), "def f(x): return '\xff\xed\xa0\x80'\n",
            "f = " + repeated("[", 300) + repeated("]", 300) + "\n"}) {
-    const std::string found = choice({.blocks = {text}, .outside = text, .bodies = {text}});
+    const std::string found = choice({.blocks = {text}, .outside = text, .bodies = {text}}, nullptr,
+                                     std::chrono::seconds(5));
     EXPECT_THAT(found,
                 ::testing::AnyOf(" syntax", "fence exception", "fence assertion",
                                  "fence_run assertion", "fence_run exception", "text_run assertion",
