@@ -192,11 +192,13 @@ CREATE TABLE t_quantile (degrees INTEGER PRIMARY KEY, value REAL NOT NULL) STRIC
 
 -- Per cell and grader. Accuracy is correct / (correct + incorrect + no answer): unscored replies are left out, failed
 -- samples have no score and are counted apart. A reply is capped when it ended at a limit; under `capped_wrong` it
--- counts as incorrect whatever could be read from it, under `as_scored` by its verdict (scoring.md, 1.2).
+-- counts as incorrect whatever could be read from it, under `as_scored` by its verdict (scoring.md, 1.2). Undecided
+-- ones, which a comparison ran out of its limits on, are incorrect and counted (3.6).
 -- Intervals are Wilson's with z = 1.959963984540054, z * z = 3.841458820694125.
 CREATE VIEW accuracy AS
 WITH reply AS (
   SELECT output.cell_id, score.scorer, score.scorer_version, score.verdict,
+         coalesce(score.detail, '') LIKE 'undecided:%' AS undecided,
          output.finish_reason IN ('length', 'context_limit') AS capped
   FROM output JOIN score ON score.output_id = output.id
   WHERE output.status = 'done'
@@ -207,6 +209,7 @@ WITH reply AS (
          sum(verdict = 'incorrect') AS incorrect,
          sum(verdict = 'no_answer') AS no_answer,
          sum(verdict = 'unscored') AS unscored,
+         sum(undecided) AS undecided,
          sum(capped) AS capped,
          sum(verdict = 'correct' AND NOT capped) AS uncapped_correct
   FROM reply GROUP BY cell_id, scorer, scorer_version
@@ -217,7 +220,7 @@ WITH reply AS (
          1.959963984540054 * sqrt(1.0 * correct * (n - correct) / n + 3.841458820694125 / 4) AS half_scored
   FROM tally
 )
-SELECT cell_id, scorer, scorer_version, n, correct, incorrect, no_answer, unscored, capped,
+SELECT cell_id, scorer, scorer_version, n, correct, incorrect, no_answer, unscored, undecided, capped,
        (SELECT count(*) FROM output WHERE output.cell_id = wide.cell_id AND output.status = 'failed') AS failed,
        1.0 * uncapped_correct / n AS capped_wrong,
        CASE WHEN n = 0 THEN NULL WHEN uncapped_correct = 0 THEN 0.0
@@ -338,7 +341,7 @@ SELECT cell.id AS cell_id, cell.task, cell.split, cell.task_options, cell.grader
        cell.engine, cell.max_tokens, cell.batch, cell.baseline,
        coalesce(accuracy.n, 0) AS n, coalesce(reply.failed, 0) AS failed, coalesce(accuracy.correct, 0) AS correct,
        coalesce(reply.capped, 0) AS capped, coalesce(accuracy.no_answer, 0) AS no_answer,
-       coalesce(accuracy.unscored, 0) AS unscored,
+       coalesce(accuracy.unscored, 0) AS unscored, coalesce(accuracy.undecided, 0) AS undecided,
        accuracy.capped_wrong AS accuracy_capped_wrong, accuracy.capped_wrong_low AS accuracy_capped_wrong_low,
        accuracy.capped_wrong_high AS accuracy_capped_wrong_high,
        accuracy.as_scored AS accuracy_as_scored, accuracy.as_scored_low AS accuracy_as_scored_low,

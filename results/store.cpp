@@ -377,6 +377,7 @@ std::vector<MatrixRow> ResultStore::matrix() const {
       row.capped = count("capped");
       row.no_answer = count("no_answer");
       row.unscored = count("unscored");
+      row.undecided = count("undecided");
       row.accuracy_capped_wrong = interval("accuracy_capped_wrong");
       row.accuracy_as_scored = interval("accuracy_as_scored");
       row.vs_strict = interval("vs_strict");

@@ -96,6 +96,7 @@ struct MatrixRow {
       verifier_options, verifier_keeps, device;
   std::int64_t max_tokens = 0, batch = 1;
   std::int64_t n = 0, failed = 0, correct = 0, capped = 0, no_answer = 0, unscored = 0;
+  std::int64_t undecided = 0;  // incorrect because a comparison hit its limits
   Estimate accuracy_capped_wrong, accuracy_as_scored;
   Estimate vs_strict, vs_plain;        // ratio of throughputs on fixed work
   std::optional<double> tokens_per_s;  // fixed work

@@ -38,8 +38,10 @@ std::vector<std::string> cells_of(const MatrixRow& row, Capped policy) {
   }
   std::string name = rule_name(row);
   if (row.failed > 0) name += fmt::format(" ({} failed)", row.failed);
+  std::string score = percent_interval(accuracy.estimate, accuracy.low, accuracy.high);
+  if (row.undecided > 0) score += fmt::format("; {} undecided", row.undecided);
   return {name,
-          percent_interval(accuracy.estimate, accuracy.low, accuracy.high),
+          score,
           vs_strict,
           decimal(row.vs_plain.estimate, 3),
           decimal(row.accept_length, 2),
@@ -74,6 +76,7 @@ Json to_json(const MatrixRow& row) {
           {"correct", row.correct},
           {"no_answer", row.no_answer},
           {"unscored", row.unscored},
+          {"undecided", row.undecided},
           {"capped", row.capped},
           {"accuracy", interval(row.accuracy_capped_wrong)},
           {"accuracy_as_scored", interval(row.accuracy_as_scored)},

@@ -184,6 +184,11 @@ Section flags_section(const Evidence& evidence) {
       table.rows.push_back(
           {"unscored replies", where, fmt::format("{} are left out of n", row.unscored)});
     }
+    if (row.undecided > 0) {
+      table.rows.push_back(
+          {"undecided replies", where,
+           fmt::format("{} count as incorrect: grading hit its limits", row.undecided)});
+    }
   }
   flag_speed(evidence, table);
   section.note = table.rows.empty()

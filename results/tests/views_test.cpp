@@ -98,6 +98,21 @@ TEST(AccuracyView, CountsCappedFailedUnscoredAndUnparsedApart) {
   EXPECT_EQ(value_of(fixture.store, "SELECT incorrect || '/' || failed FROM accuracy"), "2/1");
 }
 
+TEST(AccuracyView, UndecidedRepliesAreIncorrectAndCounted) {
+  Fixture fixture;
+  const std::int64_t cell = fixture.store.cell(cell_row("asd"));
+  for (const char* detail : {"undecided: time limit", "", "the answer is undecided: no"}) {
+    OutputRow output =
+        output_row(cell, fixture.run, std::string("test/") + detail, Verdict::kIncorrect);
+    output.scores[0].score.detail = detail;
+    fixture.store.save(output);
+  }
+  const MatrixRow row = fixture.row(cell);
+  EXPECT_EQ(row.n, 3);
+  EXPECT_EQ(row.undecided, 1);
+  EXPECT_EQ(row.correct, 0);
+}
+
 TEST(AccuracyView, NothingScoredIsUndefinedAndNotZero) {
   Fixture fixture;
   const std::int64_t empty = fixture.store.cell(cell_row("strict"));

@@ -14,6 +14,7 @@ namespace asdbench {
 struct MathVerdict {
   bool equal = false;
   std::string detail;
+  bool undecided = false;  // a limit on time or size was hit: counts as different, reported apart
 };
 
 /// One profile: the bare answer of a reply, and whether it is the gold. Neither function throws for

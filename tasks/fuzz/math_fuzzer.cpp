@@ -1,6 +1,5 @@
 // Any bytes as a reply and as answers (parted by the first line break): extraction and equality
 // never crash, and equality is reflexive and symmetric.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -18,12 +17,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view right = line == text.npos ? "" : text.substr(line + 1);
   for (const asdbench::MathGrader& grader : asdbench::math_graders()) {
     if (const auto answer = grader.extract(text)) grader.compare(answer->text, right);
-    // Marks alone may say nothing, which equals nothing.
-    const bool says_something = !left.empty() && std::all_of(left.begin(), left.end(), [](char c) {
-      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z');
-    });
-    ASDBENCH_CHECK(!says_something || grader.compare(left, left).equal, "an answer equals itself");
+    grader.compare(left, right);
   }
+  // Not so of every named grader: minerva's cannot read an interval.
+  ASDBENCH_CHECK(left.empty() || compare_answers(left, left).equality == Equality::kEqual,
+                 "an answer equals itself");
   const auto forth = compare_answers(left, right);
   const auto back = compare_answers(right, left);
   // Undecided once and decided once is no contradiction: the limit on time is one of the clock.

@@ -14,8 +14,10 @@ class Identity {
  public:
   explicit Identity(Budget& budget);
 
-  /// Identical functions of the same variables.
+  /// Identical functions of the same variables, whose letters may differ in case.
   bool same(const NodePtr& a, const NodePtr& b);
+  /// The same with case.
+  bool same_exact_names(const NodePtr& a, const NodePtr& b);
   /// a = c b for a constant c: positive or negative (+1, -1); 0 when there is none.
   int constant_factor(const NodePtr& a, const NodePtr& b);
   /// The exact rational that an expression without variables is; absent for all others.
@@ -27,7 +29,6 @@ class Identity {
 
  private:
   std::optional<Form> form(const NodePtr& node);
-  bool same_exact_names(const NodePtr& a, const NodePtr& b);
   bool same_values(const NodePtr& a, const NodePtr& b, bool constant);
 
   Budget& budget_;

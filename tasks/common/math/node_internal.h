@@ -47,7 +47,8 @@ struct Node {
   std::vector<NodePtr> children;
   Rational number;
   bool decimal = false;
-  bool fraction = false;  // a number written as a fraction of two integers
+  bool fraction = false;   // a number written as a fraction of two integers
+  bool unreduced = false;  // such a fraction, not in lowest terms
   bool symbolic = false;
   std::int32_t columns = 0;
   std::vector<std::string> operators;

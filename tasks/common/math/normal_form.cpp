@@ -135,15 +135,18 @@ Polynomial NormalForms::product(const Polynomial& a, const Polynomial& b) {
   return out;
 }
 
-Form NormalForms::add(const Form& a, const Form& b) {
-  const bool same = a.denominator == b.denominator;
-  Form out;
-  out.numerator = same ? a.numerator : product(a.numerator, b.denominator);
-  const Polynomial right = same ? b.numerator : product(b.numerator, a.denominator);
-  for (const auto& [monomial, coefficient] : right) {
+Form NormalForms::add(Form a, const Form& b) {
+  if (a.denominator == b.denominator) {
+    for (const auto& [monomial, coefficient] : b.numerator) {
+      add_term(a.numerator, monomial, coefficient);
+    }
+    return a;
+  }
+  Form out{.numerator = product(a.numerator, b.denominator),
+           .denominator = product(a.denominator, b.denominator)};
+  for (const auto& [monomial, coefficient] : product(b.numerator, a.denominator)) {
     add_term(out.numerator, monomial, coefficient);
   }
-  out.denominator = same ? a.denominator : product(a.denominator, b.denominator);
   return out;
 }
 
@@ -326,7 +329,7 @@ Integer NormalForms::falling_product(std::int64_t top, std::optional<std::int64_
 }
 
 Form NormalForms::form(const Node& node) {
-  budget_.spend(100);
+  budget_.spend(1000);
   switch (node.kind) {
     case Kind::kNumber:
       spend_on(node.number);
@@ -339,7 +342,7 @@ Form NormalForms::form(const Node& node) {
       return atom("based:" + node.name + "_" + node.number.str(), {Atoms::Nature::kVariable, 0, 0});
     case Kind::kAdd: {
       Form sum = constant(0);
-      for (const NodePtr& child : node.children) sum = add(sum, form(*child));
+      for (const NodePtr& child : node.children) sum = add(std::move(sum), form(*child));
       return sum;
     }
     case Kind::kMultiply: {

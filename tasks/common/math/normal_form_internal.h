@@ -85,7 +85,7 @@ class NormalForms {
   Form symbol(const std::string& name);
   Integer falling_product(std::int64_t top, std::optional<std::int64_t> chosen);
 
-  Form add(const Form& a, const Form& b);
+  Form add(Form a, const Form& b);
   Form multiply(const Form& a, const Form& b);
   Form invert(const Form& a);
   Polynomial product(const Polynomial& a, const Polynomial& b);

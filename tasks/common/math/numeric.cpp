@@ -10,8 +10,8 @@ namespace {
 
 constexpr double kPrecision = 196;  // bits of Real, less a few
 constexpr double kExact = -std::numeric_limits<double>::infinity();
-constexpr std::uint64_t kCheap = 600;  // units of an addition or multiplication
-constexpr std::uint64_t kTranscendental = 20'000;
+constexpr std::uint64_t kCheap = 900;  // units of an addition or multiplication
+constexpr std::uint64_t kTranscendental = 30'000;
 constexpr std::int64_t kMaxFactorial = 2'500;
 constexpr double kMaxArgument = 40;  // log2 of the largest argument of sine and cosine
 
@@ -289,7 +289,7 @@ std::optional<Value> Evaluator::call(const Node& node, int point) {
 }
 
 std::optional<Value> Evaluator::at(const Node& node, int point) {
-  budget_.spend(100);
+  budget_.spend(300);
   switch (node.kind) {
     case Kind::kNumber: {
       const std::size_t bits = bits_of(node.number);

@@ -67,7 +67,9 @@ NodePtr degrees_to_radians(const NodePtr& node) {
 
 class Parser {
  public:
-  explicit Parser(const Tokens& tokens) : tokens_(tokens) {}
+  enum class Reading : std::uint8_t { kAnswer, kFirstExpression };
+  Parser(const Tokens& tokens, Reading reading)
+      : tokens_(tokens), first_only_(reading == Reading::kFirstExpression) {}
 
   NodePtr answer() {
     // Of a derivation only its last statement is the answer.
@@ -76,6 +78,13 @@ class Parser {
     }
     NodePtr node = over(list());
     if (!done()) throw Unparsable{};
+    return node;
+  }
+
+  NodePtr first_expression() {
+    NodePtr node = sum();
+    const std::string next = relation();
+    if (is("%") || is(":") || !(next.empty() || next == "in")) throw Unparsable{};
     return node;
   }
 
@@ -237,9 +246,9 @@ class Parser {
     while (true) {
       if (accept("-")) {
         sign.negative = !sign.negative;
-      } else if (accept_command("pm")) {
+      } else if (!first_only_ && accept_command("pm")) {
         sign.both = true;
-      } else if (accept_command("mp")) {
+      } else if (!first_only_ && accept_command("mp")) {
         sign.both = true;
         sign.negative = !sign.negative;
       } else if (!accept("+")) {
@@ -270,6 +279,10 @@ class Parser {
     return add_nodes(std::move(terms));
   }
 
+  bool is_name(std::string_view command) const {
+    return first_only_ && (command == "pm" || command == "mp");
+  }
+
   bool starts_factor() const {
     if (done()) return false;
     const Token& t = token();
@@ -281,7 +294,7 @@ class Parser {
       case TokenKind::kBegin:
         return true;
       case TokenKind::kCommand:
-        return !one_of(t.text, kOperators);
+        return !one_of(t.text, kOperators) || is_name(t.text);
       case TokenKind::kSymbol:
         return t.is("(") || t.is("[") || t.is("{") || (t.is("|") && bars_ == 0);
       default:
@@ -322,12 +335,14 @@ class Parser {
     node->kind = Kind::kNumber;
     node->number = numerator.number / denominator.number;
     node->fraction = is_integer(numerator.number) && is_integer(denominator.number);
+    node->unreduced =
+        node->fraction && abs(Rational(mp::denominator(node->number))) != abs(denominator.number);
     return node;
   }
 
   // Units behind a value, with their exponents, quotients and words between them.
   void skip_units(const std::vector<NodePtr>& factors) {
-    while (!done()) {
+    while (!done() && !first_only_) {
       const Token& t = token();
       const bool degree_scale = factors.back()->kind == Kind::kDegree &&
                                 t.kind == TokenKind::kLetter && (t.text == "C" || t.text == "F");
@@ -382,7 +397,7 @@ class Parser {
         base = raised(std::move(base));
       } else if (accept("!")) {
         base = make_node(Kind::kCall, {std::move(base)}, "factorial");
-      } else if (accept("%")) {
+      } else if (!first_only_ && accept("%")) {
         base = make_node(Kind::kPercent, {std::move(base)});
       } else {
         return base;
@@ -447,7 +462,11 @@ class Parser {
   NodePtr number() {
     const Token& t = token();
     ++at_;
-    if (is("_")) return based(t.text);
+    if (is("_") && first_only_) {
+      skip_group(1);
+    } else if (is("_")) {
+      return based(t.text);
+    }
     if (is(".") || token().is_command("overline")) {
       if (auto repeating = repeating_decimal(t.text)) return repeating;
     }
@@ -455,7 +474,7 @@ class Parser {
     node->kind = Kind::kNumber;
     node->number = to_rational(t.text);
     node->decimal = t.text.find('.') != std::string::npos;
-    if (!node->decimal) {
+    if (!node->decimal && !first_only_) {
       if (auto mixed = mixed_number(node->number)) return mixed;
     }
     return node;
@@ -532,9 +551,9 @@ class Parser {
         break;
       }
     }
-    const bool function = letter == "f" || letter == "g" || letter == "h";
+    const bool function = first_only_ || letter == "f" || letter == "g" || letter == "h";
     if (function && is("(")) return call(name, arguments());
-    if (name == "i" && bound_.contains("i")) name = "i#";
+    if (name == "i" && (first_only_ || bound_.contains("i"))) name = "i#";
     return symbol_node(name);
   }
 
@@ -551,7 +570,9 @@ class Parser {
 
   NodePtr command() {
     const std::string name = token().text;
-    if (one_of(name, kUnreadable) || one_of(name, kOperators)) throw Unparsable{};
+    if (one_of(name, kUnreadable) || (one_of(name, kOperators) && !is_name(name))) {
+      throw Unparsable{};
+    }
     ++at_;
     if (name == "frac") return fraction();
     if (name == "sqrt") return root();
@@ -623,7 +644,8 @@ class Parser {
     if (name == "exp") {
       value = power_node(symbol_node("e"), args.front());
     } else if (name == "log") {
-      value = call("log", {args.front(), base ? base : number_node(10)});
+      if (!base) base = first_only_ ? symbol_node("e") : number_node(10);
+      value = call("log", {args.front(), base});
     } else {
       value = call(name, std::move(args));
     }
@@ -766,6 +788,7 @@ class Parser {
   }
 
   const Tokens& tokens_;
+  bool first_only_;
   std::size_t at_ = 0;
   int depth_ = 0;
   int bars_ = 0;  // open absolute values
@@ -777,7 +800,16 @@ class Parser {
 NodePtr parse_answer(const Tokens& tokens) {
   if (tokens.empty()) return nullptr;
   try {
-    return Parser(tokens).answer();
+    return Parser(tokens, Parser::Reading::kAnswer).answer();
+  } catch (const Unparsable&) {
+    return nullptr;
+  }
+}
+
+NodePtr parse_first_expression(const Tokens& tokens) {
+  if (tokens.empty()) return nullptr;
+  try {
+    return Parser(tokens, Parser::Reading::kFirstExpression).first_expression();
   } catch (const Unparsable&) {
     return nullptr;
   }

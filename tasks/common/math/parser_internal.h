@@ -14,4 +14,9 @@ constexpr int kMaxDepth = 200;
 /// digits.
 NodePtr parse_answer(const Tokens& tokens);
 
+/// The expression at the start as SymPy's LaTeX parser reads it, which several named graders stand
+/// on: what follows it is ignored, a number before a fraction is a factor, the base of a number is
+/// dropped, \log is natural and \pm a name. nullptr when there is none, or a relation follows.
+NodePtr parse_first_expression(const Tokens& tokens);
+
 }  // namespace asdbench::math
