@@ -8,11 +8,13 @@
 #include "eval/core/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace asdbench;
-  static const KnownNames known = {.tasks = {"gsm8k"},
-                                   .targets = {"toy"},
-                                   .drafters = {"ngram", "none"},
-                                   .verifiers = {"asd", "strict"}};
+  using asdbench::ConfigError;
+  using asdbench::KnownNames;
+  using asdbench::Override;
+  static const KnownNames kKnown = {.tasks = {"gsm8k"},
+                                    .targets = {"toy"},
+                                    .drafters = {"ngram", "none"},
+                                    .verifiers = {"asd", "strict"}};
   std::string text(reinterpret_cast<const char*>(data), size);
   std::vector<Override> overrides;
   constexpr std::string_view kMark = "#set ";
@@ -24,12 +26,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   }
   try {
-    expand(parse_config(text, "fuzz.yaml", known, overrides));
+    expand(parse_config(text, "fuzz.yaml", kKnown, overrides));
   } catch (const ConfigError&) {
     // what bad input is to end in
   }
   try {
-    parse_train_config(text, "fuzz.yaml", known, overrides);
+    parse_train_config(text, "fuzz.yaml", kKnown, overrides);
   } catch (const ConfigError&) {
     // likewise
   }
