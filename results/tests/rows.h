@@ -7,26 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "eval/core/temporary_folder.h"
 #include "results/store.h"
 
 namespace asdbench {
 
-/// A folder of its own for one test, removed with it.
-class Folder {
+/// A folder that an unprivileged child may read too.
+class Folder : public TemporaryFolder {
  public:
-  Folder() {
-    std::string pattern = ::testing::TempDir() + "asdbench_XXXXXX";
-    path_ = mkdtemp(pattern.data());
-    std::filesystem::permissions(path_, std::filesystem::perms(0755));
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
+  Folder() { std::filesystem::permissions(path(), std::filesystem::perms(0755)); }
 };
 
 inline RunRow run_row() {

@@ -13,6 +13,7 @@
 
 #include "eval/core/error.h"
 #include "eval/core/json.h"
+#include "eval/core/temporary_folder.h"
 #include "runners/checkpoint/safetensors_writer.h"
 #include "runners/decoder.h"
 #include "runners/models/models.h"
@@ -162,10 +163,10 @@ Model& target() {
 }
 
 // One iteration is a whole pass.
-void pass(benchmark::State& state, const std::string& name, const std::string& method,
+void pass(benchmark::State& state, const std::string& method,
           const std::function<void(const fs::path&)>& write) {
-  const fs::path folder = fs::temp_directory_path() / fmt::format("asdbench-bench-{}", name);
-  fs::create_directories(folder);
+  const TemporaryFolder owned;
+  const fs::path& folder = owned.path();
   write(folder);
   Params params(method, {});
   params.set("path", folder.string(), {});
@@ -174,7 +175,6 @@ void pass(benchmark::State& state, const std::string& name, const std::string& m
   for (const DrafterFactory& factory : drafter_factories()) {
     if (factory.name == method) drafter = factory.make(params, {*target().target});
   }
-  fs::remove_all(folder);
   const KeepOne rule;
   Decoder decoder(*target().target, *drafter, rule,
                   {.drafts = drafter->info().drafts, .requests = 1, .positions = 4096});
@@ -204,14 +204,14 @@ void pass(benchmark::State& state, const std::string& name, const std::string& m
   state.counters["draft_per_verify"] =
       static_cast<double>(times.draft_ns) / static_cast<double>(times.verify_ns);
 }
-BENCHMARK_CAPTURE(pass, eagle3, "eagle3", "eagle3", write_eagle3)->UseRealTime();
-BENCHMARK_CAPTURE(pass, dspark_1_layer, "dspark_1", "dspark", [](const fs::path& folder) {
+BENCHMARK_CAPTURE(pass, eagle3, "eagle3", write_eagle3)->UseRealTime();
+BENCHMARK_CAPTURE(pass, dspark_1_layer, "dspark", [](const fs::path& folder) {
   write_dspark(folder, 1, kDrafts);
 })->UseRealTime();
-BENCHMARK_CAPTURE(pass, dspark_2_layers, "dspark_2", "dspark", [](const fs::path& folder) {
+BENCHMARK_CAPTURE(pass, dspark_2_layers, "dspark", [](const fs::path& folder) {
   write_dspark(folder, 2, kDrafts);
 })->UseRealTime();
-BENCHMARK_CAPTURE(pass, medusa_3_heads, "medusa", "medusa", write_medusa)->UseRealTime();
+BENCHMARK_CAPTURE(pass, medusa_3_heads, "medusa", write_medusa)->UseRealTime();
 
 }  // namespace
 }  // namespace asdbench

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include "eval/core/temporary_folder.h"
 #include "results/store.h"
 
 namespace asdbench {
@@ -15,18 +16,10 @@ namespace {
 class Bench {
  public:
   Bench() {
-    std::string pattern = std::filesystem::temp_directory_path() / "asdbench_store_XXXXXX";
-    folder_ = mkdtemp(pattern.data());
     store_ = std::make_unique<ResultStore>(folder_ / "bench.db", OpenMode::kReadWrite);
     run_ = store_->begin_run({.name = "bench"});
     cell_ = store_->cell({.key = "cell", .grader = "default", .verifier = "asd", .drafts = 4});
   }
-  ~Bench() {
-    store_.reset();
-    std::filesystem::remove_all(folder_);
-  }
-  Bench(const Bench&) = delete;
-  Bench& operator=(const Bench&) = delete;
 
   ResultStore& store() { return *store_; }
 
@@ -50,7 +43,7 @@ class Bench {
   }
 
  private:
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
   std::unique_ptr<ResultStore> store_;
   std::int64_t run_ = 0, cell_ = 0;
 };

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "eval/core/error.h"
+#include "eval/core/temporary_folder.h"
 #include "tasks/task.h"
 
 namespace asdbench {
@@ -69,8 +70,8 @@ TEST(Alpaca, SubsetsOfDataThatNobodyHasAreRefused) {
 }
 
 TEST(Alpaca, DamagedRowsAreNamed) {
-  const fs::path folder = fs::path(::testing::TempDir()) / "alpaca_damaged";
-  fs::remove_all(folder);
+  const TemporaryFolder owned;
+  const fs::path& folder = owned.path();
   fs::create_directories(folder / "alpaca");
   const auto message = [&](const std::string& content) -> std::string {
     std::ofstream(folder / "alpaca" / "alpaca_eval.json", std::ios::binary) << content;

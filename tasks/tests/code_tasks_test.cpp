@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "eval/core/error.h"
+#include "eval/core/temporary_folder.h"
 #include "tasks/common/code_grader.h"
 #include "tasks/common/jsonl.h"
 #include "tasks/task.h"
@@ -150,10 +151,6 @@ TEST(Mbpp, PromptHoldsTheAsserts) {
 
 class CodeFiles : public ::testing::Test {
  protected:
-  void SetUp() override {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
   Samples load(const std::string& task, const std::string& content) {
     std::ofstream(folder_ / (task + ".jsonl")) << content;
     return make(task, {{"split", "samples"}})->load({.data = "", .samples = folder_});
@@ -166,7 +163,8 @@ class CodeFiles : public ::testing::Test {
     }
     return "no error";
   }
-  fs::path folder_ = fs::path(::testing::TempDir()) / "code_files";
+  const TemporaryFolder owned_;
+  const fs::path& folder_ = owned_.path();
 };
 
 TEST_F(CodeFiles, HumanEvalRowsBecomeSamples) {

@@ -12,6 +12,7 @@
 
 #include "eval/core/digest.h"
 #include "eval/core/error.h"
+#include "eval/core/temporary_folder.h"
 
 namespace asdbench {
 namespace {
@@ -42,13 +43,6 @@ std::string data_error(const Call& call) {
 
 class CatalogueTest : public ::testing::Test {
  protected:
-  CatalogueTest()
-      : folder_(fs::path(::testing::TempDir()) /
-                (std::string("catalogue_") +
-                 ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
   // An empty folder, or one that holds nothing but `expected`, leaves no part files behind.
   std::size_t files_below(const fs::path& path) const {
     std::size_t count = 0;
@@ -58,7 +52,8 @@ class CatalogueTest : public ::testing::Test {
     return count;
   }
 
-  fs::path folder_;
+  const TemporaryFolder owned_;
+  const fs::path& folder_ = owned_.path();
 };
 
 TEST(Catalogue, RowsAreCompleteAndUnique) {

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "eval/core/error.h"
+#include "eval/core/temporary_folder.h"
 #include "tasks/task.h"
 
 namespace asdbench {
@@ -28,12 +29,7 @@ std::unique_ptr<Task> make(const std::vector<std::pair<std::string, std::string>
 
 class Gsm8kTest : public ::testing::Test {
  protected:
-  Gsm8kTest()
-      : folder_(std::filesystem::path(::testing::TempDir()) /
-                ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_ / "gsm8k");
-  }
+  Gsm8kTest() { std::filesystem::create_directories(folder_ / "gsm8k"); }
   DataDir dirs() const { return {folder_, folder_}; }
   std::string message(const Task& task) const {
     try {
@@ -44,7 +40,8 @@ class Gsm8kTest : public ::testing::Test {
     return "no error";
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder owned_;
+  const std::filesystem::path& folder_ = owned_.path();
 };
 
 TEST_F(Gsm8kTest, PromptIsTheQuestionAndTheSentenceByteForByte) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "eval/core/error.h"
+#include "eval/core/temporary_folder.h"
 
 namespace asdbench {
 namespace {
@@ -62,8 +63,8 @@ TEST(Jsonl, BoundsFileAndLine) {
 }
 
 TEST(Jsonl, ReportsFilesThatCannotBeRead) {
-  const auto folder = std::filesystem::path(::testing::TempDir()) / "jsonl_test";
-  std::filesystem::create_directories(folder);
+  const TemporaryFolder owned;
+  const std::filesystem::path& folder = owned.path();
   const auto ignore = [](const JsonlRow&) {};
   EXPECT_THROW(read_jsonl(folder / "absent.jsonl", ignore), DataError);
   EXPECT_THROW(read_jsonl(folder, ignore), DataError);
@@ -112,7 +113,8 @@ TEST(Gzip, RefusesWhatIsDamagedCutOrTooLarge) {
 }
 
 TEST(Gzip, FilesAreRecognisedByTheirBytes) {
-  const auto file = std::filesystem::path(::testing::TempDir()) / "jsonl_test_packed.jsonl.gz";
+  const TemporaryFolder folder;
+  const auto file = folder / "packed.jsonl.gz";
   std::ofstream(file, std::ios::binary) << kPacked;
   std::size_t rows = 0;
   read_jsonl(file, [&](const JsonlRow&) { ++rows; });

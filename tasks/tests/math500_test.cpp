@@ -7,6 +7,7 @@
 #include <set>
 
 #include "eval/core/error.h"
+#include "eval/core/temporary_folder.h"
 #include "tasks/common/boxes.h"
 #include "tasks/task.h"
 
@@ -29,12 +30,10 @@ Samples own_samples() {
 }
 
 std::string error_of(const std::string& line) {
-  const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / "asdbench_math500_rows";
-  std::filesystem::create_directories(folder);
+  const TemporaryFolder folder;
   std::ofstream(folder / "math500.jsonl") << line << "\n";
   try {
-    make({{"split", "samples"}})->load({"", folder});
+    make({{"split", "samples"}})->load({"", folder.path()});
   } catch (const DataError& error) {
     return error.what();
   }

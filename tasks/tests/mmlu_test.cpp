@@ -7,6 +7,7 @@
 #include <set>
 
 #include "eval/core/error.h"
+#include "eval/core/temporary_folder.h"
 #include "tasks/common/mmlu_files.h"
 #include "tasks/task.h"
 
@@ -114,8 +115,8 @@ TEST(Mmlu, OptionsAreChecked) {
 }
 
 TEST(Mmlu, DamagedFilesAreNamed) {
-  const fs::path folder = fs::path(::testing::TempDir()) / "mmlu_damaged";
-  fs::remove_all(folder);
+  const TemporaryFolder owned;
+  const fs::path& folder = owned.path();
   fs::create_directories(folder / "mmlu" / "test");
   const auto message = [&](const std::string& content) -> std::string {
     std::ofstream(folder / "mmlu" / "test" / "virology_test.csv", std::ios::binary) << content;

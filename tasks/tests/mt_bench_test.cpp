@@ -7,6 +7,7 @@
 #include <map>
 
 #include "eval/core/error.h"
+#include "eval/core/temporary_folder.h"
 #include "tasks/task.h"
 
 namespace asdbench {
@@ -84,8 +85,8 @@ TEST(MtBench, OurSamplesCoverTheCategoriesAndReferTheCheckableOnes) {
 }
 
 TEST(MtBench, DamagedRowsAreNamed) {
-  const fs::path folder = fs::path(::testing::TempDir()) / "mt_bench_damaged";
-  fs::remove_all(folder);
+  const TemporaryFolder owned;
+  const fs::path& folder = owned.path();
   fs::create_directories(folder / "mt_bench");
   const auto message = [&](const std::string& content) -> std::string {
     std::ofstream(folder / "mt_bench" / "question.jsonl", std::ios::binary) << content;

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "eval/core/temporary_folder.h"
+
 namespace asdbench {
 namespace {
 
@@ -435,8 +437,10 @@ TEST_F(Sandbox, HostileRepliesEndInTime) {
 }
 
 TEST(SandboxFaults, AreNamedAndNothingIsRun) {
-  const fs::path folder = fs::path(::testing::TempDir()) / "sandbox_faults";
-  fs::remove_all(folder);
+  const TemporaryFolder owned;
+  const fs::path& folder = owned.path();
+  // As root the sandbox starts as another user, who must find the tools.
+  fs::permissions(folder, fs::perms(0755));
   fs::create_directories(folder / "sys/kernel");
   fs::create_directories(folder / "self/ns");
   SandboxTools tools{.bubblewrap = folder / "bwrap", .python = "/usr/bin/python3", .proc = folder};

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "eval/core/error.h"
+#include "eval/core/temporary_folder.h"
 
 namespace asdbench {
 namespace {
@@ -408,8 +409,8 @@ TEST(Expand, RefusesMoreCellsThanCanBeMeant) {
 }
 
 TEST(ReadConfig, ReadsFilesAndNamesThoseThatItCannot) {
-  const std::filesystem::path folder = ::testing::TempDir() + "asdbench_config";
-  std::filesystem::create_directories(folder);
+  const TemporaryFolder owned;
+  const std::filesystem::path& folder = owned.path();
   const auto message = [&](const std::filesystem::path& file) -> std::string {
     try {
       read_config(file, known());

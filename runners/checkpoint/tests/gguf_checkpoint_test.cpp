@@ -12,7 +12,6 @@ using testing::allowed;
 using testing::data_dir;
 using testing::outcome_of;
 using testing::read_file;
-using testing::TemporaryFolder;
 using testing::write_file;
 
 std::filesystem::path model_path(const std::string& name) {

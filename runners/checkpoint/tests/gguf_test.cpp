@@ -13,7 +13,6 @@ using testing::data_dir;
 using testing::ExactBytes;
 using testing::outcome_of;
 using testing::read_file;
-using testing::TemporaryFolder;
 
 // The container alone: open, list metadata, read every tensor.
 void read_everything(const GgufFile& file) {

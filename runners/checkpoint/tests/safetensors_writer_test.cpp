@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "eval/core/error.h"
+#include "eval/core/temporary_folder.h"
 
 namespace asdbench {
 namespace {
@@ -15,12 +16,8 @@ namespace fs = std::filesystem;
 
 class SafetensorsWriter : public ::testing::Test {
  protected:
-  SafetensorsWriter() : folder_(fs::path(::testing::TempDir()) / "safetensors_writer") {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  ~SafetensorsWriter() override { fs::remove_all(folder_); }
-  fs::path folder_;
+  const TemporaryFolder owned_;
+  const fs::path& folder_ = owned_.path();
 };
 
 TEST_F(SafetensorsWriter, WrittenTensorsReadBackByteForByteAndAligned) {

@@ -15,6 +15,7 @@
 
 #include "eval/core/error.h"
 #include "eval/core/json.h"
+#include "eval/core/temporary_folder.h"
 
 namespace asdbench::testing {
 
@@ -52,26 +53,6 @@ class ExactBytes {
  private:
   std::size_t size_;
   std::unique_ptr<std::byte[]> bytes_;
-};
-
-/// A folder of its own for one test, removed afterwards.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "asdbench-XXXXXX").string();
-    EXPECT_NE(::mkdtemp(pattern.data()), nullptr);
-    path_ = pattern;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
 };
 
 /// "ok" when `action` returns, the name of the fault when it throws a ModelError. Any other

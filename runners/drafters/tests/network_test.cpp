@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "eval/core/temporary_folder.h"
 #include "runners/checkpoint/drafter_checkpoint.h"
 #include "runners/decoder.h"
 #include "runners/drafters/common/block_drafter.h"
@@ -263,18 +264,9 @@ TEST(NetworkOptions, OverriddenTapsAndRotationChangeTheDraft) {
 class Changed {
  public:
   explicit Changed(const std::string& fixture) {
-    std::string pattern = (fs::temp_directory_path() / "asdbench-XXXXXX").string();
-    EXPECT_NE(::mkdtemp(pattern.data()), nullptr);
-    path_ = pattern;
     fs::copy(drafter_data() / fixture, path_,
              fs::copy_options::recursive | fs::copy_options::overwrite_existing);
   }
-  ~Changed() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Changed(const Changed&) = delete;
-  Changed& operator=(const Changed&) = delete;
   const fs::path& path() const { return path_; }
 
   void set(const std::string& key, const Json& value) const {
@@ -305,7 +297,8 @@ class Changed {
   }
 
  private:
-  fs::path path_;
+  const TemporaryFolder owned_;
+  const fs::path& path_ = owned_.path();
 };
 
 /// The fault of loading `folder` for its fixture's target, "loaded" when there is none.

@@ -9,6 +9,7 @@
 #include "eval/core/error.h"
 #include "eval/core/json.h"
 #include "eval/core/rng.h"
+#include "eval/core/temporary_folder.h"
 #include "runners/kernels/half.h"
 #include "runners/models/models.h"
 
@@ -37,12 +38,8 @@ std::string values_of(const fs::path& file, const std::string& name) {
 class Training : public ::testing::Test {
  protected:
   Training()
-      : folder_(fs::path(::testing::TempDir()) /
-                ::testing::UnitTest::GetInstance()->current_test_info()->name()),
-        checkpoint_(open_checkpoint(kData / "llama_m")),
+      : checkpoint_(open_checkpoint(kData / "llama_m")),
         recorder_(default_taps(checkpoint_->config())) {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
     EngineOptions options{
         .engine = "native", .device = "cpu", .threads = 1, .tap = recorder_.tap()};
     target_ = load_target(*checkpoint_, {.name = "tiny"}, options).target;
@@ -55,7 +52,6 @@ class Training : public ::testing::Test {
       prompts_.push_back(prompt);
     }
   }
-  ~Training() override { fs::remove_all(folder_); }
 
   CorpusOptions corpus(const std::string& name) const {
     return {.folder = folder_ / name, .max_tokens = 24, .batch = 4};
@@ -107,7 +103,8 @@ class Training : public ::testing::Test {
         {.progress = [](const TrainProgress&) {}, .interrupted = [&] { return asked++ >= most; }});
   }
 
-  fs::path folder_;
+  const TemporaryFolder owned_;
+  const fs::path& folder_ = owned_.path();
   std::unique_ptr<Checkpoint> checkpoint_;
   TapRecorder recorder_;
   std::unique_ptr<Target> target_;
