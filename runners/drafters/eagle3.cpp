@@ -15,13 +15,15 @@ constexpr std::int64_t kDefaultDrafts = 5;
 
 class Eagle3 final : public CachedDrafter {
  public:
-  Eagle3(const FittedDrafter& fitted, std::unique_ptr<EagleEngine> engine, std::int32_t drafts)
+  Eagle3(const FittedDrafter& fitted, std::unique_ptr<EagleEngine> engine, std::int32_t drafts,
+         double least_confidence)
       : CachedDrafter(fitted.taps, static_cast<std::int64_t>(fitted.taps.size()) *
                                        fitted.target->config().hidden),
         info_(fitted.info()),
         vocab_(fitted.sizes.vocab),
         stops_at_end_(fitted.checkpoint->drafter().layout == "DeepSpec"),
         target_ids_(fitted.checkpoint->target_ids()),
+        least_confidence_(least_confidence),
         engine_(std::move(engine)) {
     info_.drafts = drafts;
   }
@@ -41,9 +43,10 @@ class Eagle3 final : public CachedDrafter {
       most = std::max(most, std::min(limits[i].tokens, info_.drafts));
     }
     // Without room for a draft the rows still have to reach the cache.
-    engine_->draft(rows_, std::max(most, 1), picks_);
+    const auto made = static_cast<std::int32_t>(
+        engine_->draft(rows_, std::max(most, 1), least_confidence_, picks_, confidences_));
     for (std::size_t i = 0; i < live.size(); ++i) {
-      take_picks(*live[i], i, std::min(limits[i].tokens, info_.drafts));
+      take_picks(*live[i], i, std::min({limits[i].tokens, info_.drafts, made}));
     }
   }
 
@@ -53,6 +56,7 @@ class Eagle3 final : public CachedDrafter {
     law_.reserve(limits, vocab_);
     const auto requests = static_cast<std::size_t>(limits.requests);
     picks_.resize(requests * static_cast<std::size_t>(info_.drafts));
+    confidences_.resize(picks_.size());
     rows_.reserve(requests);
   }
 
@@ -73,7 +77,7 @@ class Eagle3 final : public CachedDrafter {
   }
 
  private:
-  /// The first `limit` drafts of the i-th request.
+  /// The first `limit` drafts of the i-th request, cut before one of too little confidence.
   void take_picks(Request& request, std::size_t i, std::int32_t limit) {
     request.draft.clear();
     request.draft_logits.reset();
@@ -84,6 +88,8 @@ class Eagle3 final : public CachedDrafter {
         request.fail("nonfinite_logit: drafter eagle3");
         return;
       }
+      if (least_confidence_ > 0 && static_cast<double>(confidences_[at]) < least_confidence_)
+        return;
       if (law_.wanted()) {
         law_.add(request, engine_->logits() + static_cast<std::int64_t>(at) * width, target_ids_);
       }
@@ -98,18 +104,21 @@ class Eagle3 final : public CachedDrafter {
   std::int64_t vocab_;
   bool stops_at_end_;
   std::vector<TokenId> target_ids_;
+  double least_confidence_;  // 0: drafts are never cut
   std::unique_ptr<EagleEngine> engine_;
   DraftLaw law_;
   std::vector<EagleRows> rows_;
-  std::vector<TokenId> picks_;  // [K, requests]
+  std::vector<TokenId> picks_;      // [K, requests]
+  std::vector<float> confidences_;  // [K, requests]
 };
 
 }  // namespace
 
 std::unique_ptr<Drafter> make_eagle3(const Params& params, const DrafterContext& context) {
   const auto drafts = static_cast<std::int32_t>(params.integer("K", kDefaultDrafts, 1, kMaxDraft));
+  const double confidence = params.number("confidence", 0, 0, 1);
   const FittedDrafter fitted = open_fitted(params, context, DraftMethod::kEagle3);
-  return std::make_unique<Eagle3>(fitted, make_eagle_engine(fitted, context), drafts);
+  return std::make_unique<Eagle3>(fitted, make_eagle_engine(fitted, context), drafts, confidence);
 }
 
 }  // namespace asdbench

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <new>
@@ -48,6 +49,55 @@ int nibble(const std::byte* bytes, int input) {
   return input < 16 ? byte & 15 : byte >> 4;
 }
 
+/// The file's block of `values` [kBlock] in Q8_0 or Q4_0; false when a value is not finite or its
+/// scale no finite float16.
+bool round_block(WeightFormat format, const float* values, std::byte* block) {
+  float largest = 0.0f;  // in magnitude
+  for (int input = 0; input < kBlock; ++input) {
+    if (!std::isfinite(values[input])) return false;
+    if (std::fabs(values[input]) > std::fabs(largest)) largest = values[input];
+  }
+  const bool bytes = format == WeightFormat::kQ8_0;
+  const std::uint16_t stored = float_to_half(bytes ? std::fabs(largest) / 127.0f : largest / -8.0f);
+  const float scale = half_to_float(stored);
+  if (!std::isfinite(scale)) return false;
+  std::memcpy(block, &stored, sizeof stored);
+  const auto integer = [&](int input, int least, int most) {
+    if (scale == 0.0f) return 0;
+    // The scale was rounded itself: the largest value may be a little beyond the last integer.
+    return std::clamp(static_cast<int>(std::lround(values[input] / scale)), least, most);
+  };
+  for (int input = 0; input < (bytes ? kBlock : kBlock / 2); ++input) {
+    block[2 + input] = static_cast<std::byte>(
+        bytes ? integer(input, -127, 127)
+              : (integer(input, -8, 7) + 8) | ((integer(input + kBlock / 2, -8, 7) + 8) << 4));
+  }
+  return true;
+}
+
+/// A row as a file stores it; false as round_block.
+bool store_row(WeightFormat format, std::span<const float> values, std::byte* out) {
+  const auto store_16 = [&](std::uint16_t (*narrow)(float)) {
+    for (const float value : values) {
+      const std::uint16_t bits = narrow(value);
+      std::memcpy(out, &bits, sizeof bits);
+      out += sizeof bits;
+    }
+    return true;
+  };
+  if (format == WeightFormat::kF16) return store_16(float_to_half);
+  if (format == WeightFormat::kBf16) return store_16(float_to_bf16);
+  if (format == WeightFormat::kF32) {
+    std::memcpy(out, values.data(), values.size_bytes());
+    return true;
+  }
+  for (std::size_t begin = 0; begin < values.size(); begin += kBlock) {
+    if (!round_block(format, values.data() + begin, out)) return false;
+    out += block_bytes(format);
+  }
+  return true;
+}
+
 std::invalid_argument shape_error(const std::string& what, WeightFormat format,
                                   std::int64_t outputs, std::int64_t inputs) {
   return std::invalid_argument("weights " + std::string(name_of(format)) + " [" +
@@ -55,10 +105,15 @@ std::invalid_argument shape_error(const std::string& what, WeightFormat format,
                                "]: " + what);
 }
 
-void check_shape(WeightFormat format, std::int64_t outputs, std::int64_t inputs) {
+void check_sizes(WeightFormat format, std::int64_t outputs, std::int64_t inputs) {
   if (outputs < 1 || inputs < 1 || outputs > kMaxSize || inputs > kMaxSize) {
     throw shape_error("each size must be from 1 to 2^31", format, outputs, inputs);
   }
+}
+
+/// For a source in whole blocks.
+void check_shape(WeightFormat format, std::int64_t outputs, std::int64_t inputs) {
+  check_sizes(format, outputs, inputs);
   if (inputs % block_inputs(format) != 0) {
     throw shape_error(
         "inputs must be a multiple of the block of " + std::to_string(block_inputs(format)), format,
@@ -119,22 +174,24 @@ PackedMatrix PackedMatrix::pack(WeightFormat format, std::int64_t outputs, std::
 PackedMatrix PackedMatrix::from_rows(WeightFormat format, std::int64_t outputs, std::int64_t inputs,
                                      const std::function<void(std::int64_t, std::span<float>)>& row,
                                      Isa isa) {
-  if (block_inputs(format) != 1) {
-    throw shape_error("only F32, F16 and BF16 are made from float32 rows", format, outputs, inputs);
+  if (is_quantised(format) && format != WeightFormat::kQ8_0 && format != WeightFormat::kQ4_0) {
+    throw shape_error("only F32, F16, BF16, Q8_0 and Q4_0 are made from float32 rows", format,
+                      outputs, inputs);
   }
-  check_shape(format, outputs, inputs);
+  check_sizes(format, outputs, inputs);
   PackedMatrix matrix(format, outputs, inputs, isa);
-  std::vector<float> values(static_cast<std::size_t>(inputs));
-  std::vector<std::uint16_t> narrow(format == WeightFormat::kF32 ? 0 : values.size());
+  // The last block may be short: what is missing is zero.
+  const std::int64_t blocks = (inputs + block_inputs(format) - 1) / block_inputs(format);
+  std::vector<float> values(static_cast<std::size_t>(blocks * block_inputs(format)));
+  std::vector<std::byte> stored(static_cast<std::size_t>(blocks * block_bytes(format)));
   for (std::int64_t output = 0; output < outputs; ++output) {
-    row(output, values);
-    const void* stored = values.data();
-    if (format != WeightFormat::kF32) {
-      std::transform(values.begin(), values.end(), narrow.begin(),
-                     format == WeightFormat::kF16 ? float_to_half : float_to_bf16);
-      stored = narrow.data();
+    row(output, std::span(values).first(static_cast<std::size_t>(inputs)));
+    if (!store_row(format, values, stored.data())) {
+      throw shape_error("row " + std::to_string(output) +
+                            " has a value that is not finite, or a scale beyond float16",
+                        format, outputs, inputs);
     }
-    matrix.pack_row(output, static_cast<const std::byte*>(stored));
+    matrix.pack_row(output, stored.data());
   }
   return matrix;
 }
@@ -185,7 +242,7 @@ void PackedMatrix::pack_row(std::int64_t output, const std::byte* source) {
 }
 
 PackedMatrix PackedMatrix::rows(std::span<const std::int32_t> outputs) const {
-  check_shape(format_, static_cast<std::int64_t>(outputs.size()), inputs_);
+  check_sizes(format_, static_cast<std::int64_t>(outputs.size()), inputs_);
   const PanelLayout layout = panel_layout(format_);
   // A block is words of each place in turn, then scales of each place; or plain values.
   const int word_bytes = is_quantised(format_) ? kWordBytes : block_bytes(format_);

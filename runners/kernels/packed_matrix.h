@@ -29,8 +29,14 @@ class PackedMatrix {
   static PackedMatrix pack(WeightFormat format, std::int64_t outputs, std::int64_t inputs,
                            std::span<const std::byte> source, Isa isa = active_isa());
 
-  /// Packs float32 rows as kF32, kF16 or kBf16 (round to nearest even): `row(output, values)` fills
-  /// values [inputs]. For stored types that have no kernel of their own.
+  /// Packs float32 rows: `row(output, values)` fills values [inputs]. kF32, kF16 and kBf16 round to
+  /// nearest even; kQ8_0 and kQ4_0 round each block of 32 to its own scale, the largest magnitude
+  /// over 127, or the value of that magnitude over -8; the last block may be short. For stored
+  /// types that have no kernel of their own, and for matrices that are to be read in fewer bytes
+  /// than they are stored in.
+  ///
+  /// Errors: std::invalid_argument for other formats, sizes as in pack(), and for kQ8_0 and kQ4_0 a
+  /// value that is not finite or needs a scale beyond float16; std::bad_alloc.
   static PackedMatrix from_rows(WeightFormat format, std::int64_t outputs, std::int64_t inputs,
                                 const std::function<void(std::int64_t, std::span<float>)>& row,
                                 Isa isa = active_isa());

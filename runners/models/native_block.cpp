@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <numbers>
-#include <optional>
 
 #include "eval/core/error.h"
 #include "runners/kernels/slab.h"
@@ -53,7 +52,13 @@ void grow(std::vector<float>& buffer, std::int64_t count) {
 
 }  // namespace
 
-PackedMatrix pack(const Tensor& tensor) {
+PackedMatrix pack(const Tensor& tensor, std::optional<WeightFormat> as) {
+  if (as) {
+    return PackedMatrix::from_rows(*as, tensor.shape[0], tensor.shape[1],
+                                   [&](std::int64_t output, std::span<float> values) {
+                                     dequantise_rows(tensor, output, 1, values);
+                                   });
+  }
   const std::optional<WeightFormat> format = packed_format(tensor.type);
   if (format) return PackedMatrix::pack(*format, tensor.shape[0], tensor.shape[1], tensor.bytes);
   return pack_rows(tensor, [](std::int64_t row) { return row; });
@@ -87,14 +92,16 @@ std::vector<float> read_vector(const Checkpoint& checkpoint, const std::string& 
   return values;
 }
 
-BlockWeights pack_block(const Checkpoint& checkpoint, const std::string& prefix) {
+BlockWeights pack_block(const Checkpoint& checkpoint, const std::string& prefix,
+                        std::optional<WeightFormat> as) {
   const ModelConfig& config = checkpoint.config();
   const auto optional_vector = [&](bool there, const std::string& name) {
     return there ? read_vector(checkpoint, name) : std::vector<float>();
   };
-  const auto matrix = [&](const std::string& name) { return pack(checkpoint.tensor(name)); };
+  const auto matrix = [&](const std::string& name) { return pack(checkpoint.tensor(name), as); };
   const auto query_or_key = [&](const std::string& name) {
     if (!config.interleaved_qk_rows) return matrix(name);
+    ASDBENCH_CHECK(!as, "only folders' checkpoints are rounded, and their rows stand in order");
     return pack_rows(checkpoint.tensor(name),
                      [&](std::int64_t row) { return stored_qk_row(config, row); });
   };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,8 +17,11 @@
 
 namespace asdbench::native {
 
-/// A matrix in the type it is stored in; K-quants, which have no kernel, become float16.
-kernels::PackedMatrix pack(const Tensor& tensor);
+/// A matrix in the type it is stored in; K-quants, which have no kernel, become float16. With `as`,
+/// Q8_0 or Q4_0, it is rounded to that type instead; std::invalid_argument of
+/// PackedMatrix::from_rows for shapes and values that have no place there.
+kernels::PackedMatrix pack(const Tensor& tensor,
+                           std::optional<kernels::WeightFormat> as = std::nullopt);
 /// The same with its rows in the order that `row_at` gives (the stored row of each output).
 kernels::PackedMatrix pack_rows(const Tensor& tensor,
                                 const std::function<std::int64_t(std::int64_t)>& row_at);
@@ -34,8 +38,10 @@ struct BlockWeights {
   kernels::PackedMatrix gate, up, down;                              // [F, H], [F, H], [H, F]
 };
 
-/// Packs the block whose tensors begin with `prefix` ("model.layers.0."), by checkpoint.config().
-BlockWeights pack_block(const Checkpoint& checkpoint, const std::string& prefix);
+/// Packs the block whose tensors begin with `prefix` ("model.layers.0."), by checkpoint.config();
+/// matrices as pack() does.
+BlockWeights pack_block(const Checkpoint& checkpoint, const std::string& prefix,
+                        std::optional<kernels::WeightFormat> as = std::nullopt);
 
 /// f' of specs/targets.md, 4.3: [D / 2] float32.
 std::vector<float> rotary_frequencies(const ModelConfig& config);

@@ -31,15 +31,16 @@ class NativeBlock final : public BlockEngine {
         head_(native::draft_head(fitted, context)),
         target_ids_(fitted.checkpoint->target_ids()) {
     const DrafterCheckpoint& checkpoint = *fitted.checkpoint;
-    fusion_ = native::pack(checkpoint.tensor("fc.weight"));
+    fusion_ = native::draft_matrix(fitted, "fc.weight");
     context_norm_ = native::read_vector(checkpoint, "hidden_norm.weight");
     for (std::int64_t i = 0; i < fitted.sizes.layers; ++i) {
-      layers_.push_back(native::pack_block(checkpoint, fmt::format("layers.{}.", i)));
+      layers_.push_back(native::draft_block(fitted, fmt::format("layers.{}.", i)));
     }
     final_norm_ = native::read_vector(checkpoint, "norm.weight");
     if (config_.markov_rank > 0) {
+      // One row of W1 is read for a draft: rounding it would save nothing.
       markov_in_ = native::pack(checkpoint.tensor("markov_head.markov_w1.weight"));
-      markov_out_ = native::pack(checkpoint.tensor("markov_head.markov_w2.weight"));
+      markov_out_ = native::draft_matrix(fitted, "markov_head.markov_w2.weight");
     }
     if (config_.confidence) {
       confidence_ = native::read_vector(checkpoint, "confidence_head.proj.weight");

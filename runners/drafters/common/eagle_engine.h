@@ -31,8 +31,14 @@ class EagleEngine {
   /// Runs the waiting rows of each slot and chains `drafts` - 1 rows after the last of them, each
   /// on the feature and the token that the row before it gave. `picks` [drafts, slots] are ids of
   /// the target, kNoToken when a logit is not finite; what follows such a one means nothing.
-  virtual void draft(std::span<const EagleRows> slots, std::int64_t drafts,
-                     std::span<TokenId> picks) = 0;
+  ///
+  /// Unless `least_confidence` is 0, `confidences` [drafts, slots] receive how sure a chain is up
+  /// to and with each draft: the product of the shares e^a / (e^a + e^b) of its best logit a
+  /// against the second b. The call may end early once each slot has one below `least_confidence`.
+  /// Returns the number of drafts that were made.
+  virtual std::int64_t draft(std::span<const EagleRows> slots, std::int64_t drafts,
+                             double least_confidence, std::span<TokenId> picks,
+                             std::span<float> confidences) = 0;
   /// Logits of the last drafts on the host: [drafts, slots, draft vocabulary].
   virtual const float* logits() = 0;
 };

@@ -1,5 +1,6 @@
 // The EAGLE-3 step on our own CPU kernels.
 #include <algorithm>
+#include <cmath>
 #include <new>
 
 #include "eval/core/error.h"
@@ -24,9 +25,9 @@ class NativeEagle final : public EagleEngine {
         pool_(native::native_target(fitted).pool()),
         runner_(pool_, fitted.sizes, 1),
         embedding_(native::draft_embedding(fitted, context)),
-        fusion_(native::pack(fitted.checkpoint->tensor("fc.weight"))),
+        fusion_(native::draft_matrix(fitted, "fc.weight")),
         feature_norm_(native::read_vector(*fitted.checkpoint, "hidden_norm.weight")),
-        block_(native::pack_block(*fitted.checkpoint, "layers.0.")),
+        block_(native::draft_block(fitted, "layers.0.")),
         final_norm_(native::read_vector(*fitted.checkpoint, "norm.weight")),
         head_(native::draft_head(fitted, context)),
         target_ids_(fitted.checkpoint->target_ids()) {}
@@ -75,8 +76,8 @@ class NativeEagle final : public EagleEngine {
                 waiting_.data() + (slot * waiting_rows_ + at) * taps_width_);
   }
 
-  void draft(std::span<const EagleRows> slots, std::int64_t drafts,
-             std::span<TokenId> picks) override {
+  std::int64_t draft(std::span<const EagleRows> slots, std::int64_t drafts, double least_confidence,
+                     std::span<TokenId> picks, std::span<float> confidences) override {
     cache_waiting(slots);
     // Only the last row of a slot is read; the others were for the cache.
     for (std::size_t i = 0; i < segments_.size(); ++i) {
@@ -88,18 +89,16 @@ class NativeEagle final : public EagleEngine {
                   last_input_.data() + to * 2 * hidden_);
       segment = {segment.slot, segment.start + segment.rows - 1, to, 1};
     }
-    finish(0, Projections::kQueries, picks.first(slots.size()));
-    for (std::int64_t k = 1; k < drafts; ++k) {
-      const auto before = picks.subspan(static_cast<std::size_t>(k - 1) * slots.size());
-      for (std::size_t i = 0; i < slots.size(); ++i) {
-        const auto row = static_cast<std::int64_t>(i);
-        float* feature = last_features_.data() + row * hidden_;
-        std::copy_n(out_.data() + row * hidden_, hidden_, feature);
-        pair(std::max(before[i], 0), feature, last_input_.data() + row * 2 * hidden_);
-        ++segments_[i].start;
+    for (std::int64_t k = 0; k < drafts; ++k) {
+      const std::size_t first = static_cast<std::size_t>(k) * slots.size();
+      if (k > 0) continue_from(picks.subspan(first - slots.size(), slots.size()));
+      finish(k, k == 0 ? Projections::kQueries : Projections::kAll,
+             picks.subspan(first, slots.size()));
+      if (least_confidence > 0 && !rate(first, slots.size(), least_confidence, confidences)) {
+        return k + 1;
       }
-      finish(k, Projections::kAll, before.subspan(slots.size(), slots.size()));
     }
+    return drafts;
   }
 
   const float* logits() override { return logits_.data(); }
@@ -140,6 +139,30 @@ class NativeEagle final : public EagleEngine {
     embedding_.unpack_row(token, {input, static_cast<std::size_t>(hidden_)});
     runner_.norm({input, hidden_}, 1, block_.input_norm, {input, hidden_});
     runner_.norm({feature, hidden_}, 1, feature_norm_, {input + hidden_, hidden_});
+  }
+
+  /// The rows after the last ones: features are what the block gave, tokens the drafts `before`.
+  void continue_from(std::span<const TokenId> before) {
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      const auto row = static_cast<std::int64_t>(i);
+      float* feature = last_features_.data() + row * hidden_;
+      std::copy_n(out_.data() + row * hidden_, hidden_, feature);
+      pair(std::max(before[i], 0), feature, last_input_.data() + row * 2 * hidden_);
+      ++segments_[i].start;
+    }
+  }
+
+  /// Confidences of the drafts just made, which begin at `first`; false when all are below `least`.
+  bool rate(std::size_t first, std::size_t slots, double least,
+            std::span<float> confidences) const {
+    bool any = false;
+    for (std::size_t i = 0; i < slots; ++i) {
+      const double share = 1 / (1 + std::exp(static_cast<double>(runner_up_[i] - best_[i])));
+      const double before = first == 0 ? 1 : static_cast<double>(confidences[first - slots + i]);
+      confidences[first + i] = static_cast<float>(before * share);
+      any |= static_cast<double>(confidences[first + i]) >= least;
+    }
+    return any;
   }
 
   /// The block over the last rows, one of each segment, and draft `k` after each.

@@ -63,8 +63,9 @@ class TorchEagle final : public EagleEngine {
     });
   }
 
-  void draft(std::span<const EagleRows> slots, std::int64_t drafts,
-             std::span<TokenId> picks) override {
+  /// Never ends early: that would have to wait for the device after every draft.
+  std::int64_t draft(std::span<const EagleRows> slots, std::int64_t drafts, double least_confidence,
+                     std::span<TokenId> picks, std::span<float> confidences) override {
     guarded("drafting", [&] {
       std::vector<at::Tensor> taps;
       std::vector<TokenId> tokens, last;
@@ -96,7 +97,9 @@ class TorchEagle final : public EagleEngine {
       }
       rows_ = drafts * std::ssize(slots);
       torch_blocks::copy_ids(at::cat(ids), picks);
+      if (least_confidence > 0) rate(drafts, std::ssize(slots), confidences);
     });
+    return drafts;
   }
 
   const float* logits() override {
@@ -105,6 +108,17 @@ class TorchEagle final : public EagleEngine {
   }
 
  private:
+  /// Confidences of the drafts that logits_ holds.
+  void rate(std::int64_t drafts, std::int64_t slots, std::span<float> confidences) const {
+    at::Tensor shares = at::ones({rows_}, logits_.options());
+    if (logits_.size(1) > 1) {
+      const at::Tensor best = std::get<0>(logits_.narrow(0, 0, rows_).topk(2));
+      shares = (best.select(1, 0) - best.select(1, 1)).sigmoid();
+    }
+    const at::Tensor chains = shares.view({drafts, slots}).cumprod(0).cpu().contiguous();
+    std::copy_n(chains.const_data_ptr<float>(), rows_, confidences.data());
+  }
+
   /// [norm(E[token]) ; norm(feature)], [rows, 2 H].
   at::Tensor pair(const at::Tensor& tokens, const at::Tensor& features) const {
     return at::cat({runner_.rms(embedding_.index_select(0, tokens), block_.input_norm),

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "eval/core/error.h"
+#include "runners/models/native_transformer.h"
 
 #ifdef ASDBENCH_TORCH_ENGINE
 #include "runners/drafters/common/pickle.h"
@@ -54,6 +55,20 @@ void override_taps(const Params& params, const CheckpointTarget& target, FittedD
   fitted.taps = taps;
 }
 
+/// The option `weights`.
+std::optional<kernels::WeightFormat> read_weights(const Params& params,
+                                                  const CheckpointTarget& target) {
+  const std::string name = params.choice("weights", "stored", {"stored", "q8_0", "q4_0"});
+  if (name == "stored") return std::nullopt;
+  if (dynamic_cast<const NativeTarget*>(&target) == nullptr) {
+    params.fail("weights",
+                fmt::format("weights: {} is a type of our CPU kernels, and target {} runs on "
+                            "libtorch; expected stored, or a target with engine: native",
+                            name, target.info().name));
+  }
+  return name == "q8_0" ? kernels::WeightFormat::kQ8_0 : kernels::WeightFormat::kQ4_0;
+}
+
 }  // namespace
 
 DrafterInfo FittedDrafter::info() const {
@@ -91,6 +106,7 @@ FittedDrafter open_fitted(const Params& params, const DrafterContext& context, D
     override_taps(params, *fitted.target, fitted);
     fitted.sizes.rope_theta = params.number("rope_theta", fitted.sizes.rope_theta, 1, 1e12);
   }
+  fitted.weights = read_weights(params, *fitted.target);
   for (const std::string& warning : fitted.checkpoint->warnings()) context.warn(warning);
   return fitted;
 }

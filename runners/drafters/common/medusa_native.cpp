@@ -31,14 +31,14 @@ class NativeMedusa final : public MedusaEngine {
       std::vector<HeadBlock> blocks;
       for (std::int64_t block = 0; block < config.head_blocks; ++block) {
         const std::string linear = fmt::format("{}.{}.linear.", head, block);
-        blocks.push_back({native::pack(checkpoint.tensor(linear + "weight")), {}});
+        blocks.push_back({native::draft_matrix(fitted, linear + "weight"), {}});
         if (config.head_bias) {
           blocks.back().bias = native::read_vector(checkpoint, linear + "bias");
         }
       }
       blocks_.push_back(std::move(blocks));
       const std::string output = fmt::format("{}.head.weight", head);
-      if (checkpoint.has(output)) outputs_.push_back(pack_output(checkpoint.tensor(output)));
+      if (checkpoint.has(output)) outputs_.push_back(pack_output(fitted, output));
     }
     if (outputs_.empty()) {
       const PackedMatrix& targets = native::native_target(fitted).head();
@@ -90,8 +90,8 @@ class NativeMedusa final : public MedusaEngine {
 
  private:
   /// All rows of a head, or those that a token map names when it has more.
-  PackedMatrix pack_output(const Tensor& tensor) const {
-    PackedMatrix all = native::pack(tensor);
+  PackedMatrix pack_output(const FittedDrafter& fitted, const std::string& name) const {
+    PackedMatrix all = native::draft_matrix(fitted, name);
     const bool whole = target_ids_.empty() || all.outputs() == std::ssize(target_ids_);
     return whole ? all : all.rows(target_ids_);
   }

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "eval/core/error.h"
-#include "runners/models/native_block.h"
 
 namespace asdbench::native {
 namespace {
@@ -32,7 +32,20 @@ PackedMatrix own_or_shared(const FittedDrafter& fitted, const char* name,
   if (same_values(tensor, targets)) return targets;
   context.warn(fmt::format("{}: {} differs from the target's: the drafter's own is used",
                            fitted.checkpoint->path().string(), name));
-  return pack(tensor);
+  return draft_matrix(fitted, name);
+}
+
+/// What `make` returns; what cannot be rounded becomes a ModelError.
+template <typename Pack>
+auto rounded(const FittedDrafter& fitted, const std::string& name, const Pack& make) {
+  try {
+    return make();
+  } catch (const std::invalid_argument& error) {
+    throw ModelError(
+        ModelFault::kUnsupported,
+        fmt::format("{}: {} cannot be packed: {}\n  leave out the drafter's option weights",
+                    fitted.checkpoint->path().string(), name, error.what()));
+  }
 }
 
 }  // namespace
@@ -47,6 +60,16 @@ NativeTarget& native_target(const FittedDrafter& fitted) {
   return *target;
 }
 
+PackedMatrix draft_matrix(const FittedDrafter& fitted, const std::string& name) {
+  return rounded(fitted, name,
+                 [&] { return pack(fitted.checkpoint->tensor(name), fitted.weights); });
+}
+
+BlockWeights draft_block(const FittedDrafter& fitted, const std::string& prefix) {
+  return rounded(fitted, prefix,
+                 [&] { return pack_block(*fitted.checkpoint, prefix, fitted.weights); });
+}
+
 PackedMatrix draft_embedding(const FittedDrafter& fitted, const DrafterContext& context) {
   const PackedMatrix& targets = native_target(fitted).embedding();
   if (!fitted.checkpoint->has("embed_tokens.weight")) return targets;
@@ -57,7 +80,7 @@ PackedMatrix draft_head(const FittedDrafter& fitted, const DrafterContext& conte
   const PackedMatrix& targets = native_target(fitted).head();
   const std::vector<TokenId>& ids = fitted.checkpoint->target_ids();
   if (fitted.checkpoint->has("lm_head.weight")) {
-    if (!ids.empty()) return pack(fitted.checkpoint->tensor("lm_head.weight"));
+    if (!ids.empty()) return draft_matrix(fitted, "lm_head.weight");
     return own_or_shared(fitted, "lm_head.weight", targets, context);
   }
   return ids.empty() ? targets : targets.rows(ids);

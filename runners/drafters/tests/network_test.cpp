@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "eval/core/temporary_folder.h"
 #include "runners/checkpoint/drafter_checkpoint.h"
@@ -185,6 +186,28 @@ TEST_P(NetworkDrafter, LawHasTheDraftAsItsBestId) {
   EXPECT_GE(rule.rows, 10);
 }
 
+// Drafts from rounded weights follow the committed ids as exactly as others.
+TEST_P(NetworkDrafter, RoundedWeightsDraftTheSameFromAFreshPrefill) {
+  for (const char* weights : {"q8_0", "q4_0"}) {
+    DrafterFixture fixture = open_fixture(GetParam(), {{"weights", weights}});
+    DrafterFixture fresh = open_fixture(GetParam(), {{"weights", weights}});
+    const std::int32_t drafts = fixture.drafter->info().drafts;
+    Scripted rule;
+    Decoder decoder(*fixture.target, *fixture.drafter, rule,
+                    {.drafts = drafts, .positions = kPositions});
+    Request request = request_of(prompt_of(GetParam()));
+    decoder.start(request);
+    Request* const live[] = {&request};
+    for (const std::int32_t accept : {64, 0, 2, 1}) {
+      const std::vector<TokenId> history(request.history().begin(), request.history().end());
+      rule.accept = accept;
+      decoder.pass(live);
+      ASSERT_EQ(request.error(), "");
+      ASSERT_EQ(drafted(request), fresh_draft(fresh, history)) << weights;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Fixtures, NetworkDrafter, ::testing::ValuesIn(drafter_fixtures()),
                          [](const auto& name) { return name.param; });
 
@@ -244,6 +267,57 @@ TEST(NetworkOptions, ConfidenceCutsAndShorterBlocksDraftLess) {
   }
 }
 
+TEST(NetworkOptions, ChainsOfLittleConfidenceAreCut) {
+  std::vector<std::string> engines = {"native"};
+#ifdef ASDBENCH_TORCH_ENGINE
+  engines.emplace_back("torch");
+#endif
+  std::vector<TokenId> history = prompt_of("eagle3_safeailab_reduced");
+  history.push_back(7);
+  for (const std::string& engine : engines) {
+    const auto draft_with = [&](const char* least) {
+      DrafterFixture fixture =
+          open_fixture("eagle3_safeailab_reduced", {{"confidence", least}}, engine);
+      return fresh_draft(fixture, history);
+    };
+    const std::vector<TokenId> all = draft_with("0");
+    ASSERT_EQ(all.size(), 5U);
+    std::size_t before = all.size();
+    bool shorter = false;
+    for (const char* least : {"0.000001", "0.1", "0.3", "0.5", "0.7", "1"}) {
+      const std::vector<TokenId> some = draft_with(least);
+      ASSERT_LE(some.size(), before) << engine << " " << least;
+      EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin())) << engine << " " << least;
+      shorter |= some.size() > 0 && some.size() < all.size();
+      before = some.size();
+    }
+    EXPECT_TRUE(shorter) << engine;
+    EXPECT_EQ(before, 0U) << "no chain is certain";
+  }
+}
+
+// A pass without drafts is one of plain decoding; the caches stay right.
+TEST(NetworkOptions, CutChainsLeaveCachesThatEqualAFreshPrefills) {
+  const testing_support::DraftOptions options = {{"confidence", "0.45"}};
+  DrafterFixture fixture = open_fixture("eagle3_safeailab_reduced", options);
+  DrafterFixture fresh = open_fixture("eagle3_safeailab_reduced", options);
+  Scripted rule;
+  Decoder decoder(*fixture.target, *fixture.drafter, rule, {.drafts = 5, .positions = kPositions});
+  Request request = request_of(prompt_of("eagle3_safeailab_reduced"));
+  decoder.start(request);
+  Request* const live[] = {&request};
+  std::set<std::size_t> sizes;
+  for (int round = 0; round < 16; ++round) {
+    const std::vector<TokenId> history(request.history().begin(), request.history().end());
+    rule.accept = round % 3 == 0 ? 0 : 64;
+    decoder.pass(live);
+    ASSERT_EQ(request.error(), "");
+    ASSERT_EQ(drafted(request), fresh_draft(fresh, history)) << round;
+    sizes.insert(drafted(request).size());
+  }
+  EXPECT_GT(sizes.size(), 1U) << "drafts of one size only";
+}
+
 TEST(NetworkOptions, OverriddenTapsAndRotationChangeTheDraft) {
   const std::vector<TokenId> prompt = prompt_of("eagle3_safeailab_reduced");
   const auto draft_with = [&](const testing_support::DraftOptions& options) {
@@ -256,6 +330,38 @@ TEST(NetworkOptions, OverriddenTapsAndRotationChangeTheDraft) {
   EXPECT_EQ(draft_with({{"taps", "2,3,4"}}), expected) << "the rule's own taps";
   EXPECT_NE(draft_with({{"taps", "0,1,5"}}), expected);
   EXPECT_EQ(draft_with({{"rope_theta", "10000"}}), expected);
+}
+
+TEST(NetworkOptions, RoundedWeightsAreNearTheStoredOnes) {
+  std::vector<TokenId> history = prompt_of("dspark_trained");
+  int equal = 0;
+  int all = 0;
+  for (const TokenId pending : {3, 16, 40, 77, 120}) {
+    history.push_back(pending);
+    DrafterFixture stored = open_fixture("dspark_trained");
+    DrafterFixture rounded = open_fixture("dspark_trained", {{"weights", "q8_0"}});
+    const auto expected = fresh_draft(stored, history);
+    const auto got = fresh_draft(rounded, history);
+    ASSERT_EQ(got.size(), expected.size());
+    for (std::size_t i = 0; i < got.size(); ++i) equal += got[i] == expected[i] ? 1 : 0;
+    all += static_cast<int>(got.size());
+  }
+  EXPECT_GE(10 * equal, 8 * all) << equal << " of " << all;
+}
+
+TEST(NetworkOptions, WeightsAreRoundedOnOurKernelsOnly) {
+  using ::testing::HasSubstr;
+  EXPECT_THAT(config_error("eagle3", "eagle3_deepspec", "qwen3_a", {{"weights", "q5_0"}}),
+              HasSubstr("unknown weights \"q5_0\""));
+#ifdef ASDBENCH_TORCH_ENGINE
+  const auto target = fixture_target(drafter_data() / "targets" / "qwen3_a", "torch");
+  try {
+    fixture_drafter("eagle3", drafter_data() / "eagle3_deepspec", *target, {{"weights", "q8_0"}});
+    ADD_FAILURE() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("engine: native"));
+  }
+#endif
 }
 
 // ---- files

@@ -377,8 +377,95 @@ TEST(PackedMatrixTest, FloatRowsAreRoundedToTheNarrowFormats) {
       EXPECT_NEAR(out[i], value, std::abs(value) / 250);
     }
   }
-  EXPECT_THROW(PackedMatrix::from_rows(WeightFormat::kQ8_0, 1, 32, row, Isa::kPlain),
+  EXPECT_THROW(PackedMatrix::from_rows(WeightFormat::kQ5_0, 1, 32, row, Isa::kPlain),
                std::invalid_argument);
+}
+
+TEST(PackedMatrixTest, FloatRowsAreRoundedToBlocksOfBytesAndNibbles) {
+  constexpr std::int64_t kInputs = 72;  // the last block is short
+  std::vector<float> values = random_values(2 * kInputs, 96);
+  std::fill_n(values.begin() + 32, 32, 0.0f);  // a block without a scale
+  values[kInputs] = 1e-7f;                     // far below its block's scale
+  const auto row = [&](std::int64_t output, std::span<float> out) {
+    ASSERT_EQ(std::ssize(out), kInputs);
+    std::copy_n(values.begin() + output * kInputs, kInputs, out.begin());
+  };
+  for (const WeightFormat format : {WeightFormat::kQ8_0, WeightFormat::kQ4_0}) {
+    const PackedMatrix packed = PackedMatrix::from_rows(format, 2, kInputs, row, Isa::kPlain);
+    EXPECT_EQ(packed.format(), format);
+    const std::int32_t second[] = {1};
+    const PackedMatrix chosen = packed.rows(second);
+    for (std::int64_t output = 0; output < 2; ++output) {
+      std::vector<float> out(kInputs);
+      (output == 0 ? packed : chosen).unpack_row(0, out);
+      for (std::int64_t begin = 0; begin < kInputs; begin += 32) {
+        const std::span<const float> block =
+            std::span(values).subspan(static_cast<std::size_t>(output * kInputs + begin),
+                                      static_cast<std::size_t>(std::min(32L, kInputs - begin)));
+        float largest = 0;
+        for (const float value : block) largest = std::max(largest, std::abs(value));
+        // Half a step, and what rounding the scale adds; a whole step where the eighth positive
+        // integer is missing.
+        const float allowed =
+            format == WeightFormat::kQ8_0 ? 0.57f * largest / 127 : 1.01f * largest / 8;
+        for (std::size_t i = 0; i < block.size(); ++i) {
+          EXPECT_NEAR(out[static_cast<std::size_t>(begin) + i], block[i], allowed) << begin << i;
+        }
+      }
+    }
+  }
+  for (const float wrong :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), 1e9f}) {
+    values[3] = wrong;
+    EXPECT_THROW(PackedMatrix::from_rows(WeightFormat::kQ8_0, 2, kInputs, row, Isa::kPlain),
+                 std::invalid_argument);
+    EXPECT_THROW(PackedMatrix::from_rows(WeightFormat::kQ4_0, 2, kInputs, row, Isa::kPlain),
+                 std::invalid_argument);
+  }
+}
+
+TEST(PackedMatrixTest, AShortLastBlockTakesPartInProducts) {
+  constexpr std::int64_t kInputs = 72;
+  const std::vector<float> values = random_values(kInputs, 97);
+  const std::vector<float> x = random_values(kInputs, 98);
+  for (const WeightFormat format : {WeightFormat::kQ8_0, WeightFormat::kQ4_0}) {
+    const PackedMatrix packed =
+        PackedMatrix::from_rows(format, 1, kInputs, [&](std::int64_t, std::span<float> out) {
+          std::copy(values.begin(), values.end(), out.begin());
+        });
+    std::vector<float> stored(kInputs);
+    packed.unpack_row(0, stored);
+    double expected = 0;
+    for (std::size_t i = 0; i < stored.size(); ++i) {
+      expected += static_cast<double>(stored[i]) * static_cast<double>(x[i]);
+    }
+    float out = 0;
+    Pool pool(1);
+    const LinearOutput output{&packed, {&out, 1}};
+    linear(pool, {x.data(), kInputs}, 1, {&output, 1});
+    EXPECT_NEAR(static_cast<double>(out), expected, 1e-4);
+  }
+}
+
+TEST(PackedMatrixTest, RoundingWhatIsOnTheGridAlreadyChangesNothing) {
+  // Each block holds its scale's largest integer, so that the scale is found again.
+  for (const WeightFormat format : {WeightFormat::kQ8_0, WeightFormat::kQ4_0}) {
+    std::vector<float> values;
+    for (int i = 0; i < 96; ++i) {
+      const int largest = format == WeightFormat::kQ8_0 ? -127 : -8;
+      const int integer = i % 32 == 0 ? largest : (i * 37) % (-largest);
+      values.push_back(static_cast<float>(integer) * 0x1p-6f);
+    }
+    const PackedMatrix packed = PackedMatrix::from_rows(
+        format, 1, 96,
+        [&](std::int64_t, std::span<float> out) {
+          std::copy(values.begin(), values.end(), out.begin());
+        },
+        Isa::kPlain);
+    std::vector<float> out(96);
+    packed.unpack_row(0, out);
+    EXPECT_EQ(out, values);
+  }
 }
 
 TEST(LinearArgumentsTest, MatricesThatDoNotFitTogetherAreRefused) {
