@@ -164,12 +164,13 @@ Model& target() {
 
 // One iteration is a whole pass.
 void pass(benchmark::State& state, const std::string& method,
-          const std::function<void(const fs::path&)>& write) {
+          const std::function<void(const fs::path&)>& write, const std::string& weights) {
   const TemporaryFolder owned;
   const fs::path& folder = owned.path();
   write(folder);
   Params params(method, {});
   params.set("path", folder.string(), {});
+  params.set("weights", weights, {});
   if (method != "medusa") params.set("K", std::to_string(kDrafts), {});
   std::unique_ptr<Drafter> drafter;
   for (const DrafterFactory& factory : drafter_factories()) {
@@ -204,14 +205,16 @@ void pass(benchmark::State& state, const std::string& method,
   state.counters["draft_per_verify"] =
       static_cast<double>(times.draft_ns) / static_cast<double>(times.verify_ns);
 }
-BENCHMARK_CAPTURE(pass, eagle3, "eagle3", write_eagle3)->UseRealTime();
-BENCHMARK_CAPTURE(pass, dspark_1_layer, "dspark", [](const fs::path& folder) {
-  write_dspark(folder, 1, kDrafts);
-})->UseRealTime();
-BENCHMARK_CAPTURE(pass, dspark_2_layers, "dspark", [](const fs::path& folder) {
-  write_dspark(folder, 2, kDrafts);
-})->UseRealTime();
-BENCHMARK_CAPTURE(pass, medusa_3_heads, "medusa", write_medusa)->UseRealTime();
+void write_dspark_1(const fs::path& folder) { write_dspark(folder, 1, kDrafts); }
+void write_dspark_2(const fs::path& folder) { write_dspark(folder, 2, kDrafts); }
+
+BENCHMARK_CAPTURE(pass, eagle3, "eagle3", write_eagle3, "stored")->UseRealTime();
+BENCHMARK_CAPTURE(pass, eagle3_q8_0, "eagle3", write_eagle3, "q8_0")->UseRealTime();
+BENCHMARK_CAPTURE(pass, eagle3_q4_0, "eagle3", write_eagle3, "q4_0")->UseRealTime();
+BENCHMARK_CAPTURE(pass, dspark_1_layer, "dspark", write_dspark_1, "stored")->UseRealTime();
+BENCHMARK_CAPTURE(pass, dspark_2_layers, "dspark", write_dspark_2, "stored")->UseRealTime();
+BENCHMARK_CAPTURE(pass, dspark_2_layers_q8_0, "dspark", write_dspark_2, "q8_0")->UseRealTime();
+BENCHMARK_CAPTURE(pass, medusa_3_heads, "medusa", write_medusa, "stored")->UseRealTime();
 
 }  // namespace
 }  // namespace asdbench
