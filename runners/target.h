@@ -13,13 +13,14 @@
 namespace asdbench {
 
 struct TargetInfo {
-  std::string name;           // "smollm2-135m"
-  std::string engine;         // "toy", "torch", "native"
-  std::string device;         // "cpu", "cuda:0 NVIDIA H200"
-  std::string weight_dtype;   // as stored: "Q4_1"
-  std::string compute_dtype;  // "float32"
-  std::string logit_dtype;    // "float32"
-  std::string sha256;         // digest of the weights; "" for built-in targets
+  std::string name;                     // "smollm2-135m"
+  std::string engine;                   // "toy", "torch", "native"
+  std::string device;                   // "cpu", "cuda:0 NVIDIA H200"
+  std::string weight_dtype;             // as stored: "Q4_1"
+  std::string compute_dtype;            // "float32"
+  std::string logit_dtype;              // "float32"
+  std::string activations = "float32";  // what enters a linear layer: float32, bf16 or int8
+  std::string sha256;                   // digest of the weights; "" for built-in targets
   std::int64_t vocab = 0;
   std::int64_t positions = 0;    // longest prompt plus output
   std::vector<TokenId> end_ids;  // sorted

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "eval/cli/commands_internal.h"
+#include "runners/kernels/errors.h"
 
 namespace asdbench::cli {
 namespace {
@@ -18,6 +19,9 @@ ExitCode run_action(const Action& action) {
   } catch (const Error& error) {
     note(fmt::format("asdbench: {}", error.what()));
     return error.code();
+  } catch (const kernels::IsaError& error) {  // kernels know nothing of our errors
+    note(fmt::format("asdbench: {}", error.what()));
+    return ExitCode::kUsage;
   } catch (const std::bad_alloc&) {
     note("asdbench: out of memory\n  use a smaller model, batch or context");
     return ExitCode::kEnvironment;
@@ -53,6 +57,7 @@ int run_program(int argc, char** argv) {
   add_model(app, action);
   add_sandbox(app, action);
   add_conformance(app, action);
+  add_bench(app, action);
   add_train(app, action);
   try {
     app.parse(argc, argv);

@@ -17,6 +17,7 @@
 #include "runners/checkpoint/drafter_checkpoint.h"
 #include "runners/drafters/common/fitted_drafter.h"
 #include "runners/models/models.h"
+#include "runners/models/native_transformer.h"
 #include "runners/text/chat.h"
 
 extern char** environ;
@@ -177,8 +178,18 @@ fs::path path_of(const std::string& name) {
   return !fs::exists(name) && fs::exists(shipped) ? shipped : fs::path(name);
 }
 
+/// What the native engine makes of the stored weights.
+std::string native_fact(const Narrowed& narrowed) {
+  if (narrowed.matrices == 0) return "computes from every matrix as it is stored";
+  return fmt::format(
+      "keeps {} K-quant matrices as float16: root mean square error {:.2g} of the weights, largest "
+      "{:.2g} of the matrix's largest weight",
+      narrowed.matrices, narrowed.rms, narrowed.largest);
+}
+
 ModelFacts facts_of_target(const Checkpoint& checkpoint) {
   ModelFacts facts = describe_checkpoint(checkpoint);
+  facts.emplace_back("native engine", native_fact(narrowed_weights(checkpoint)));
   if (!checkpoint.chat_template().empty()) {
     const bool known = family_of_template(checkpoint.chat_template()).has_value();
     facts.emplace_back("chat template", known ? "a known one" : "not a known one");

@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
-#include <numeric>
 
 #include "eval/cli/commands_internal.h"
 #include "eval/config/run_config.h"
@@ -16,6 +14,7 @@
 #include "eval/run/checks.h"
 #include "eval/stats/stats.h"
 #include "runners/checkpoint/checkpoint.h"
+#include "runners/kernels/read_rate.h"
 #include "tasks/common/sandbox.h"
 
 namespace asdbench::cli {
@@ -172,28 +171,13 @@ ExitCode run(const RunOptions& options) {
   return checks_failed ? ExitCode::kFail : ExitCode::kPass;
 }
 
-/// Bytes a second of one reading thread over a buffer larger than most caches, for estimates only.
-double measured_read_rate() {
-  constexpr std::size_t kWords = std::size_t{64} << 20 >> 3;
-  const std::vector<std::uint64_t> buffer(kWords, 1);
-  double best = 0;
-  for (int repeat = 0; repeat < 3; ++repeat) {
-    const auto begin = std::chrono::steady_clock::now();
-    const std::uint64_t sum = std::accumulate(buffer.begin(), buffer.end(), std::uint64_t{0});
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    ASDBENCH_CHECK(sum == kWords, "the buffer was read");
-    best = std::max(best, static_cast<double>(kWords * 8) / seconds);
-  }
-  return best;
-}
-
 ExitCode plan(const RunOptions& options) {
   ExperimentOptions experiment_settings = experiment_options(options);
   experiment_settings.allow_code_execution = true;  // nothing is decoded and nothing is run
   const Experiment experiment = read_experiment(options, experiment_settings);
   const RunConfig& config = experiment.config;
-  const double rate = measured_read_rate();
+  kernels::Pool one_thread(1);  // for estimates only: what a step takes on a busy machine
+  const double rate = kernels::ReadRate(std::int64_t{256} << 20).measure(one_thread);
   // What is assumed where nothing was measured: one pair in twenty differs, 5 % error, 80 % power.
   constexpr double kDiscordance = 0.05, kAlpha = 0.05, kPower = 0.8;
   Table table{.title = "",

@@ -64,7 +64,8 @@ constexpr const char* kGreedyPairs =
     "AND ca.verifier_keeps = 'greedy' AND cb.verifier_keeps = 'greedy' "
     "AND ca.task = cb.task AND ca.split = cb.split AND ca.target = cb.target "
     "AND ca.target_sha256 = cb.target_sha256 AND ca.engine = cb.engine AND ca.device = cb.device "
-    "AND ca.compute_dtype = cb.compute_dtype AND ca.max_tokens = cb.max_tokens";
+    "AND ca.compute_dtype = cb.compute_dtype AND ca.activations = cb.activations AND ca.max_tokens "
+    "= cb.max_tokens";
 
 /// Tokens before the first difference of two lists of ids, each 8 hex digits.
 std::int64_t common_tokens(std::string_view a, std::string_view b) {

@@ -39,10 +39,14 @@ namespace {
 /// The part of a target's options that can change its output; where a file lies and what it runs on
 /// are other columns.
 Json target_identity(const Choice& choice, const TargetInfo& info) {
-  Json identity = {
-      {"name", info.name},         {"sha256", info.sha256},        {"engine", info.engine},
-      {"device", info.device},     {"weights", info.weight_dtype}, {"compute", info.compute_dtype},
-      {"logits", info.logit_dtype}};
+  Json identity = {{"name", info.name},
+                   {"sha256", info.sha256},
+                   {"engine", info.engine},
+                   {"device", info.device},
+                   {"weights", info.weight_dtype},
+                   {"compute", info.compute_dtype},
+                   {"logits", info.logit_dtype},
+                   {"activations", info.activations}};
   for (const auto& [key, value] : choice.params.resolved()) {
     if (key == "path" || key == "device" || key == "engine" || key == "strict_template") continue;
     identity["options"][key] = value;
@@ -264,7 +268,7 @@ Session::LoadedCell Session::load_cell(const CellIndex& index, Model& model) {
   row.logit_dtype = target.logit_dtype;
   row.device = target.device;
   row.engine = target.engine;
-  row.activations = target.compute_dtype;
+  row.activations = target.activations;
   row.baseline = rule.info.name == config.baseline_verifier && drafter.name != "none";
   cell.key = row.key;
   cell.id = store_.cell(row);

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "runners/kernels/attention.h"
-#include "runners/kernels/cpu_kernels.h"
 #include "runners/kernels/linear.h"
 #include "runners/kernels/pool.h"
+#include "runners/kernels/read_rate.h"
 #include "runners/kernels/slab.h"
 
 namespace asdbench::kernels {
@@ -79,31 +79,10 @@ const Model& model() {
   return kModel;
 }
 
-/// The machine's read rate, bytes per second, with the pool's threads over a buffer that no cache
-/// holds; the fastest of its segments, each about as long as a step. Taken before and after each
-/// benchmark, since other processes change it.
+/// Of the pool's threads, over more than any cache holds; taken before and after each benchmark.
 double read_rate(Pool& pool) {
-  constexpr std::int64_t kBytes = std::int64_t{768} << 20;
-  constexpr std::int64_t kSegments = 24;
-  constexpr std::int64_t kParts = 16;
-  constexpr std::int64_t kWords = kBytes / 8 / kSegments / kParts;
-  // The same kind of memory as the weights, written so that it is there.
-  static const std::shared_ptr<std::byte> kBuffer = [] {
-    std::shared_ptr<std::byte> bytes = allocate_pages(kBytes);
-    std::fill_n(bytes.get(), kBytes, std::byte{0x5a});
-    return bytes;
-  }();
-  const auto* words = reinterpret_cast<const std::uint64_t*>(kBuffer.get());
-  double fastest = std::numeric_limits<double>::infinity();
-  for (int segment = 0; segment < kSegments; ++segment) {
-    const auto start = Clock::now();
-    pool.run(kParts, [&](std::int64_t part) {
-      benchmark::DoNotOptimize(cpu_kernels(active_isa()).read(words + part * kWords, kWords));
-    });
-    fastest = std::min(fastest, seconds_since(start));
-    words += kParts * kWords;
-  }
-  return static_cast<double>(kBytes) / kSegments / fastest;
+  static const ReadRate kRate(std::int64_t{768} << 20);
+  return kRate.measure(pool);
 }
 
 /// All linear layers of a step, in the model's order.

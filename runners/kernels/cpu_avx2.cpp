@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "runners/kernels/cpu_kernels.h"
+#include "runners/kernels/dot_cpu.h"
 #include "runners/kernels/linear_cpu.h"
 #include "runners/kernels/read_cpu.h"
 #include "runners/kernels/score_rows_cpu.h"
@@ -117,6 +118,48 @@ struct Avx2 {
     return _mm256_and_si256(value, _mm256_set1_epi32(mask));
   }
   static Int bit_or(Int a, Int b) { return _mm256_or_si256(a, b); }
+  static Int broadcast_int(int value) { return _mm256_set1_epi32(value); }
+  static Int add_int(Int a, Int b) { return _mm256_add_epi32(a, b); }
+  static Int bits_of(Float value) { return _mm256_castps_si256(value); }
+  static Float float_of(Int bits) { return _mm256_castsi256_ps(bits); }
+
+  static constexpr int kDotRows = 4;
+  static constexpr int kDotVectors = 2;
+  static constexpr int kByteZero = 0;
+  static void store_bytes(const float* integers, bool for_nibbles, std::int32_t* words) {
+    const __m128i order = for_nibbles
+                              ? _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 0, 0, 0, 0, 0, 0, 0, 0)
+                              : _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 0, 0, 0, 0, 0, 0, 0, 0);
+    for (int i = 0; i < kBlock; i += kLanes) {
+      const __m256i wide = _mm256_cvtps_epi32(load(integers + i));
+      const __m128i half =
+          _mm_packs_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1));
+      _mm_storel_epi64(reinterpret_cast<__m128i*>(words + i / kWordBytes),
+                       _mm_shuffle_epi8(_mm_packs_epi16(half, half), order));
+    }
+  }
+  static Int signed_bytes(Int word) { return word; }
+  template <int vectors>
+  static void add_dots(Int* sums, const Int* weights, const std::int32_t* x) {
+    const Int value = _mm256_set1_epi32(*x);
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) {
+      // At most 2 * 15 * 127 a pair: 16 bits hold it.
+      const Int pairs = _mm256_maddubs_epi16(weights[v], value);
+      sums[v] = _mm256_add_epi32(sums[v], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    }
+  }
+  template <int vectors>
+  static void add_signed_dots(Int* sums, const Int* weights, const std::int32_t* x) {
+    const Int value = _mm256_set1_epi32(*x);
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) {
+      // The first operand has no sign, so the weight's goes to the other. 2 * 128 * 127 fits.
+      const Int pairs =
+          _mm256_maddubs_epi16(_mm256_abs_epi8(weights[v]), _mm256_sign_epi8(value, weights[v]));
+      sums[v] = _mm256_add_epi32(sums[v], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    }
+  }
   static Float to_float(Int value) { return _mm256_cvtepi32_ps(value); }
 };
 
@@ -127,6 +170,8 @@ const CpuKernels kAvx2Kernels = {
     .read = read_cpu<Avx2>,
     .prepare_rows = prepare_rows_cpu<Avx2>,
     .linear_panel = linear_panel_cpu<Avx2>,
+    .int8 = {prepare_int8_cpu<Avx2>, dot_panel_cpu<Avx2, Int8Sums>},
+    .bf16 = {},
     .swiglu = swiglu_cpu<Avx2>,
     .attend_chunk = attend_chunk_cpu<Avx2>,
     .join_chunks = join_chunks_cpu<Avx2>,

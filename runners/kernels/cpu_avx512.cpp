@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "runners/kernels/cpu_kernels.h"
+#include "runners/kernels/dot_cpu.h"
 #include "runners/kernels/linear_cpu.h"
 #include "runners/kernels/read_cpu.h"
 #include "runners/kernels/score_rows_cpu.h"
@@ -112,6 +113,73 @@ struct Avx512 {
     return _mm512_and_si512(value, _mm512_set1_epi32(mask));
   }
   static Int bit_or(Int a, Int b) { return _mm512_or_si512(a, b); }
+  static Int broadcast_int(int value) { return _mm512_set1_epi32(value); }
+  static Int add_int(Int a, Int b) { return _mm512_add_epi32(a, b); }
+  static Int bits_of(Float value) { return _mm512_castps_si512(value); }
+  static Float float_of(Int bits) { return _mm512_castsi512_ps(bits); }
+
+  static constexpr int kDotRows = 8;
+  static constexpr int kDotVectors = 3;
+  static constexpr int kByteZero = 128;  // the instruction takes weights without a sign
+  static void store_bytes(const float* integers, bool for_nibbles, std::int32_t* words) {
+    const __m128i order = for_nibbles
+                              ? _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)
+                              : _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    for (int i = 0; i < kBlock; i += kLanes) {
+      const __m128i bytes = _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(load(integers + i)));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(words + i / kWordBytes),
+                       _mm_shuffle_epi8(bytes, order));
+    }
+  }
+  static void store_pairs(const float* values, bool for_nibbles, std::int32_t* words) {
+    const Int first =
+        for_nibbles ? _mm512_setr_epi32(0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27)
+                    : _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const Int second = add_int(first, broadcast_int(for_nibbles ? kNibbles / 2 : 1));
+    const Int low = bits_of(load(values));
+    const Int high = bits_of(load(values + kLanes));
+    const Int a = shift_right<16>(_mm512_permutex2var_epi32(low, first, high));
+    const Int b = bit_and(_mm512_permutex2var_epi32(low, second, high), ~0xffff);
+    _mm512_storeu_si512(words, bit_or(a, b));
+  }
+  static Int signed_bytes(Int word) {
+    return _mm512_xor_si512(word, _mm512_set1_epi32(static_cast<int>(0x80808080u)));
+  }
+  template <int vectors>
+  static void add_dots(Int* sums, const Int* weights, const std::int32_t* x) {
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) {
+      asm volatile("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sums[v]) : "v"(weights[v]), "m"(*x));
+    }
+  }
+  template <int vectors>
+  static void add_signed_dots(Int* sums, const Int* weights, const std::int32_t* x) {
+    add_dots<vectors>(sums, weights, x);
+  }
+  /// Nibbles `place` and `place` + 4 of each word as bf16.
+  template <int place>
+  static Int nibble_pairs(Int word) {
+    // A table of 0 to 15, twice, since the look-up reads five bits of each half of a word.
+    alignas(64) static constexpr std::uint16_t kTable[32] = {
+        0x0000, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0x4100, 0x4110, 0x4120,
+        0x4130, 0x4140, 0x4150, 0x4160, 0x4170, 0x0000, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0,
+        0x40c0, 0x40e0, 0x4100, 0x4110, 0x4120, 0x4130, 0x4140, 0x4150, 0x4160, 0x4170};
+    return _mm512_permutexvar_epi16(_mm512_srli_epi16(word, 4 * place), _mm512_load_si512(kTable));
+  }
+  /// Bytes 2 * `place` and 2 * `place` + 1 of each word as bf16, which holds them exactly.
+  template <int place>
+  static Int byte_pairs(Int word) {
+    const Float low = to_float(shift_byte_down(shift_left<24 - 16 * place>(word)));
+    const Float high = to_float(shift_byte_down(shift_left<16 - 16 * place>(word)));
+    return _mm512_or_si512(shift_right<16>(bits_of(low)), bit_and(bits_of(high), ~0xffff));
+  }
+  template <int rows, int vectors>
+  static void add_pairs(Float* sums, const Int* weights, const std::int32_t* x) {
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) {
+      asm volatile("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(sums[v]) : "v"(weights[v]), "m"(*x));
+    }
+  }
   static Float to_float(Int value) { return _mm512_cvtepi32_ps(value); }
 };
 
@@ -122,6 +190,8 @@ const CpuKernels kAvx512Kernels = {
     .read = read_cpu<Avx512>,
     .prepare_rows = prepare_rows_cpu<Avx512>,
     .linear_panel = linear_panel_cpu<Avx512>,
+    .int8 = {prepare_int8_cpu<Avx512>, dot_panel_cpu<Avx512, Int8Sums>},
+    .bf16 = {prepare_bf16_cpu<Avx512>, dot_panel_cpu<Avx512, Bf16Sums>},
     .swiglu = swiglu_cpu<Avx512>,
     .attend_chunk = attend_chunk_cpu<Avx512>,
     .join_chunks = join_chunks_cpu<Avx512>,

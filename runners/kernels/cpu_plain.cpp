@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "runners/kernels/cpu_kernels.h"
+#include "runners/kernels/dot_cpu.h"
 #include "runners/kernels/half.h"
 #include "runners/kernels/linear_cpu.h"
 #include "runners/kernels/read_cpu.h"
@@ -72,6 +73,39 @@ struct Plain {
   static Int load_masked(const std::int32_t* values, int mask) { return *values & mask; }
   static Int bit_and(Int value, int mask) { return value & mask; }
   static Int bit_or(Int a, Int b) { return a | b; }
+  static Int broadcast_int(int value) { return value; }
+  static Int add_int(Int a, Int b) { return a + b; }
+  static Int bits_of(Float value) { return std::bit_cast<Int>(value); }
+  static Float float_of(Int bits) { return std::bit_cast<Float>(bits); }
+
+  static constexpr int kDotRows = 1;
+  static constexpr int kDotVectors = kPanel;
+  static constexpr int kByteZero = 0;
+  static void store_bytes(const float* integers, bool for_nibbles, std::int32_t* words) {
+    std::int8_t values[kBlock];
+    for (int i = 0; i < kBlock; ++i) {
+      // 0, 2, 4, 6, 1, 3, 5, 7 of each eight.
+      const int from = for_nibbles ? i / 8 * 8 + i % 4 * 2 + i / 4 % 2 : i;
+      // A NaN comes with a scale that makes every result NaN.
+      const float value = integers[from];
+      values[i] = value == value ? static_cast<std::int8_t>(value) : std::int8_t{0};
+    }
+    __builtin_memcpy(words, values, sizeof(values));
+  }
+  static Int signed_bytes(Int word) { return word; }
+  template <int vectors>
+  static void add_dots(Int* sums, const Int* weights, const std::int32_t* x) {
+    for (int v = 0; v < vectors; ++v) {
+      for (int shift = 0; shift < 32; shift += 8) {
+        sums[v] += std::int32_t{static_cast<std::int8_t>(weights[v] >> shift)} *
+                   static_cast<std::int8_t>(*x >> shift);
+      }
+    }
+  }
+  template <int vectors>
+  static void add_signed_dots(Int* sums, const Int* weights, const std::int32_t* x) {
+    add_dots<vectors>(sums, weights, x);
+  }
   static Float to_float(Int value) { return static_cast<float>(value); }
 };
 
@@ -82,6 +116,8 @@ const CpuKernels kPlainKernels = {
     .read = read_cpu<Plain>,
     .prepare_rows = prepare_rows_cpu<Plain>,
     .linear_panel = linear_panel_cpu<Plain>,
+    .int8 = {prepare_int8_cpu<Plain>, dot_panel_cpu<Plain, Int8Sums>},
+    .bf16 = {},
     .swiglu = swiglu_cpu<Plain>,
     .attend_chunk = attend_chunk_cpu<Plain>,
     .join_chunks = join_chunks_cpu<Plain>,

@@ -21,6 +21,24 @@ const CpuKernels& cpu_kernels(Isa isa) {
   return kPlainKernels;
 }
 
+const DotKernels* dot_kernels(Isa isa, ActivationType type) {
+  const CpuKernels& kernels = cpu_kernels(isa);
+  if (type == ActivationType::kFloat32) return nullptr;
+#if defined(ASDBENCH_X86_KERNELS)
+  if (isa == Isa::kAvx512 && type == ActivationType::kInt8 && !has_vnni()) {
+    return &kAvx2Kernels.int8;  // panels are the same
+  }
+  if (isa == Isa::kAvx512 && type == ActivationType::kBf16 && !has_bf16_dots()) return nullptr;
+#endif
+  const DotKernels& dots = type == ActivationType::kInt8 ? kernels.int8 : kernels.bf16;
+  return dots.linear_panel == nullptr ? nullptr : &dots;
+}
+
+std::string_view name_of(ActivationType type) {
+  constexpr std::string_view kNames[] = {"float32", "bf16", "int8"};
+  return kNames[static_cast<std::size_t>(type)];
+}
+
 void score_rows(const float* logits, const TokenId* draft, std::int64_t rows, std::int64_t vocab,
                 MaskedVocab masked, RowScores out, Stream stream) {
   if (rows < 0 || vocab < 0 || vocab > std::numeric_limits<TokenId>::max()) {

@@ -72,6 +72,24 @@ bool supported(Isa isa) {
 #endif
 }
 
+bool has_vnni() {
+#if defined(__x86_64__)
+  static const bool kHas = supported(Isa::kAvx512) && __builtin_cpu_supports("avx512vnni");
+  return kHas;
+#else
+  return false;
+#endif
+}
+
+bool has_bf16_dots() {
+#if defined(__x86_64__)
+  static const bool kHas = supported(Isa::kAvx512) && __builtin_cpu_supports("avx512bf16");
+  return kHas;
+#else
+  return false;
+#endif
+}
+
 std::vector<Isa> supported_isas() {
   std::vector<Isa> isas;
   for (const Isa isa : kAllIsas) {

@@ -21,6 +21,10 @@ std::string_view name_of(Isa isa);
 /// Whether this build and this CPU, with its operating system, can run `isa`.
 bool supported(Isa isa);
 
+/// Whether the CPU has the dot products of integers, or of bf16, that some with AVX-512 have.
+bool has_vnni();
+bool has_bf16_dots();
+
 /// Every supported set in rising order of speed; kPlain is always first.
 std::vector<Isa> supported_isas();
 

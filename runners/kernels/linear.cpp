@@ -32,10 +32,6 @@ void check_same_shape(const PackedMatrix& first, const PackedMatrix& other, std:
   }
 }
 
-std::int64_t blocks_of(const PackedMatrix& weights) {
-  return (weights.inputs() + kBlock - 1) / kBlock;
-}
-
 /// Activations of one pass as the kernels read them. Every thread of the pool prepares its own
 /// copy: lines that another core has just written are slow to read, and they would be read once a
 /// panel. The memory belongs to the thread that calls linear() and grows to its largest pass.
@@ -46,10 +42,12 @@ class PreparedActivations {
     return activations;
   }
 
-  /// Begins the pass over `rows` rows of `x` [rows, inputs].
-  void start(const CpuKernels& kernels, int threads, Rows x, std::int64_t rows,
+  /// Begins the pass over `rows` rows of `x` [rows, inputs] on the threads of a pool.
+  void start(Isa isa, ActivationType type, int threads, Rows x, std::int64_t rows,
              std::int64_t inputs) {
-    kernels_ = &kernels;
+    kernels_ = &cpu_kernels(isa);
+    dots_ = dot_kernels(isa, type);
+    type_ = type;
     x_ = x;
     rows_ = static_cast<int>(rows);
     inputs_ = inputs;
@@ -67,17 +65,19 @@ class PreparedActivations {
     }
   }
 
-  /// The copy of `thread` for a matrix of `format`; to be called on that thread.
-  PreparedRows prepare(int thread, WeightFormat format) {
-    Copy& copy = copies_[static_cast<std::size_t>(thread)];
-    Prepared& prepared = copy.of_kind[has_nibbles(format) ? 1 : 0];
-    float* memory = prepared.lines.front().values;
-    if (!prepared.is_there) {
-      kernels_->prepare_rows(x_.data, x_.stride, rows_, inputs_, has_nibbles(format), memory,
-                             memory + sums_at_);
-      prepared.is_there = true;
-    }
-    return {memory, memory + sums_at_, rows_};
+  int rows() const { return rows_; }
+
+  /// sums [rows, kPanel] += one panel of `weights` times the rows; called on thread `thread`.
+  void multiply(int thread, const PackedMatrix& weights, std::int64_t panel, float* sums) {
+    const WeightFormat format = weights.format();
+    const DotKernels* dots = has_dots(format) ? dots_ : nullptr;
+    const PanelTask task{// A thread usually goes on with the panel after it.
+                         .panel = weights.panel(panel),
+                         .next = weights.panel(std::min(panel + 1, weights.panels() - 1)),
+                         .blocks = (weights.inputs() + kBlock - 1) / kBlock,
+                         .x = prepare(thread, has_nibbles(format), dots),
+                         .sums = sums};
+    (dots != nullptr ? dots->linear_panel : kernels_->linear_panel)(format, task);
   }
 
  private:
@@ -90,9 +90,29 @@ class PreparedActivations {
     bool is_there = false;
   };
   struct alignas(kCacheLine) Copy {
-    std::array<Prepared, 2> of_kind;  // [1]: for nibbles
+    std::array<Prepared, 4> of_kind;  // floats, floats for nibbles, words, words for nibbles
   };
+
+  PreparedRows prepare(int thread, bool for_nibbles, const DotKernels* dots) {
+    Prepared& prepared = copies_[static_cast<std::size_t>(thread)]
+                             .of_kind[(dots != nullptr ? 2 : 0) + (for_nibbles ? 1 : 0)];
+    float* memory = prepared.lines.front().values;
+    float* sums = memory + sums_at_;
+    if (!prepared.is_there) {
+      prepared.is_there = true;
+      if (dots != nullptr) {
+        dots->prepare_rows(x_.data, x_.stride, rows_, inputs_, for_nibbles, memory, sums);
+      } else {
+        kernels_->prepare_rows(x_.data, x_.stride, rows_, inputs_, for_nibbles, type_, memory,
+                               sums);
+      }
+    }
+    return {memory, sums, rows_};
+  }
+
   const CpuKernels* kernels_ = nullptr;
+  const DotKernels* dots_ = nullptr;
+  ActivationType type_ = ActivationType::kFloat32;
   Rows x_;
   int rows_ = 0;
   std::int64_t inputs_ = 0;
@@ -100,33 +120,21 @@ class PreparedActivations {
   std::vector<Copy> copies_;  // [threads]
 };
 
-/// One panel of `weights` times the prepared rows, into sums. A thread usually goes on with the
-/// panel after it.
-void multiply_panel(const CpuKernels& kernels, const PackedMatrix& weights, std::int64_t panel,
-                    const PreparedRows& x, float* sums) {
-  kernels.linear_panel(weights.format(),
-                       {.panel = weights.panel(panel),
-                        .next = weights.panel(std::min(panel + 1, weights.panels() - 1)),
-                        .blocks = blocks_of(weights),
-                        .x = x,
-                        .sums = sums});
-}
-
 /// One panel of one output for the rows of a pass, which begin at row `done` of it. `out` is where
 /// the panel's first output of the first row goes.
-void linear_task(const CpuKernels& kernels, const LinearOutput& target, std::int64_t panel,
-                 const PreparedRows& x, std::int64_t done, MutableRows out) {
+void linear_task(PreparedActivations& x, int thread, const LinearOutput& target, std::int64_t panel,
+                 std::int64_t done, MutableRows out) {
   const PackedMatrix& weights = *target.weights;
   const std::int64_t first = panel * kPanel;
   const std::int64_t count = std::min<std::int64_t>(kPanel, weights.outputs() - first);
   Sums sums;
-  for (int row = 0; row < x.rows; ++row) {
+  for (int row = 0; row < x.rows(); ++row) {
     float* start = sums.values.data() + row * kPanel;
     std::fill_n(start, kPanel, 0.0f);
     if (target.bias != nullptr) std::copy_n(target.bias + first, count, start);
   }
-  multiply_panel(kernels, weights, panel, x, sums.values.data());
-  for (int row = 0; row < x.rows; ++row) {
+  x.multiply(thread, weights, panel, sums.values.data());
+  for (int row = 0; row < x.rows(); ++row) {
     const float* sum = sums.values.data() + row * kPanel;
     float* to = out.data + row * out.stride;
     if (target.residual.data == nullptr) {
@@ -140,7 +148,8 @@ void linear_task(const CpuKernels& kernels, const LinearOutput& target, std::int
 
 }  // namespace
 
-void linear(Pool& pool, Rows x, std::int64_t rows, std::span<const LinearOutput> outputs) {
+void linear(Pool& pool, Rows x, std::int64_t rows, std::span<const LinearOutput> outputs,
+            ActivationType type) {
   std::int64_t panels = 0;
   for (const LinearOutput& output : outputs) {
     check_same_shape(*outputs.front().weights, *output.weights, rows);
@@ -148,24 +157,22 @@ void linear(Pool& pool, Rows x, std::int64_t rows, std::span<const LinearOutput>
   }
   if (rows == 0 || panels == 0) return;
   const PackedMatrix& front = *outputs.front().weights;
-  const CpuKernels& kernels = cpu_kernels(front.isa());
   PreparedActivations& activations = PreparedActivations::of_this_thread();
   for (std::int64_t done = 0; done < rows; done += kPassRows) {
-    activations.start(kernels, pool.threads(), {x.data + done * x.stride, x.stride},
+    activations.start(front.isa(), type, pool.threads(), {x.data + done * x.stride, x.stride},
                       std::min(kPassRows, rows - done), front.inputs());
     pool.run(panels, [&](std::int64_t task, int thread) {
       const LinearOutput* target = outputs.data();
       while (task >= target->weights->panels()) task -= (target++)->weights->panels();
-      const PreparedRows prepared = activations.prepare(thread, target->weights->format());
       const MutableRows& out = target->out;
-      linear_task(kernels, *target, task, prepared, done,
+      linear_task(activations, thread, *target, task, done,
                   {out.data + done * out.stride + task * kPanel, out.stride});
     });
   }
 }
 
 void linear_swiglu(Pool& pool, Rows x, std::int64_t rows, const PackedMatrix& gate,
-                   const PackedMatrix& up, MutableRows out) {
+                   const PackedMatrix& up, MutableRows out, ActivationType type) {
   check_same_shape(gate, up, rows);
   if (gate.outputs() != up.outputs()) {
     throw std::invalid_argument("linear_swiglu: gate has " + std::to_string(gate.outputs()) +
@@ -174,21 +181,19 @@ void linear_swiglu(Pool& pool, Rows x, std::int64_t rows, const PackedMatrix& ga
   const CpuKernels& kernels = cpu_kernels(gate.isa());
   PreparedActivations& activations = PreparedActivations::of_this_thread();
   for (std::int64_t done = 0; done < rows; done += kPassRows) {
-    activations.start(kernels, pool.threads(), {x.data + done * x.stride, x.stride},
+    activations.start(gate.isa(), type, pool.threads(), {x.data + done * x.stride, x.stride},
                       std::min(kPassRows, rows - done), gate.inputs());
     pool.run(gate.panels(), [&](std::int64_t task, int thread) {
-      const PreparedRows gate_x = activations.prepare(thread, gate.format());
-      const PreparedRows up_x = activations.prepare(thread, up.format());
       const std::int64_t first = task * kPanel;
       const std::int64_t count = std::min<std::int64_t>(kPanel, gate.outputs() - first);
       Sums gates;
       Sums ups;
-      std::fill_n(gates.values.data(), gate_x.rows * kPanel, 0.0f);
-      std::fill_n(ups.values.data(), gate_x.rows * kPanel, 0.0f);
-      multiply_panel(kernels, gate, task, gate_x, gates.values.data());
-      multiply_panel(kernels, up, task, up_x, ups.values.data());
-      kernels.swiglu(gates.values.data(), ups.values.data(), gate_x.rows * kPanel);
-      for (int row = 0; row < gate_x.rows; ++row) {
+      std::fill_n(gates.values.data(), activations.rows() * kPanel, 0.0f);
+      std::fill_n(ups.values.data(), activations.rows() * kPanel, 0.0f);
+      activations.multiply(thread, gate, task, gates.values.data());
+      activations.multiply(thread, up, task, ups.values.data());
+      kernels.swiglu(gates.values.data(), ups.values.data(), activations.rows() * kPanel);
+      for (int row = 0; row < activations.rows(); ++row) {
         std::copy_n(gates.values.data() + row * kPanel, count,
                     out.data + (done + row) * out.stride + first);
       }
@@ -268,7 +273,7 @@ void join_stretches(Stretches& parts, std::int64_t stretches, std::int64_t vocab
 }  // namespace
 
 void linear_scores(Pool& pool, Rows x, std::int64_t rows, const PackedMatrix& weights,
-                   const TokenId* draft, RowScores out, MutableRows logits) {
+                   const TokenId* draft, RowScores out, MutableRows logits, ActivationType type) {
   check_same_shape(weights, weights, rows);
   const CpuKernels& kernels = cpu_kernels(weights.isa());
   const std::int64_t vocab = weights.outputs();
@@ -278,16 +283,16 @@ void linear_scores(Pool& pool, Rows x, std::int64_t rows, const PackedMatrix& we
   parts.reserve(pool.threads(), stretches);
   for (std::int64_t done = 0; done < rows; done += kPassRows) {
     const std::int64_t some = std::min(kPassRows, rows - done);
-    activations.start(kernels, pool.threads(), {x.data + done * x.stride, x.stride}, some,
-                      weights.inputs());
+    activations.start(weights.isa(), type, pool.threads(), {x.data + done * x.stride, x.stride},
+                      some, weights.inputs());
     pool.run(stretches, [&](std::int64_t stretch, int thread) {
       const std::int64_t first = stretch * kStretch;
       const std::int64_t width = std::min(kStretch, vocab - first);
       float* values = parts.logits[static_cast<std::size_t>(thread)].data();
       const LinearOutput output{&weights};
-      const PreparedRows prepared = activations.prepare(thread, weights.format());
       for (std::int64_t panel = first / kPanel; panel * kPanel < first + width; ++panel) {
-        linear_task(kernels, output, panel, prepared, 0, {values + panel * kPanel - first, width});
+        linear_task(activations, thread, output, panel, 0,
+                    {values + panel * kPanel - first, width});
       }
       std::array<TokenId, kPassRows> drafts;
       for (std::int64_t row = 0; row < some; ++row) {

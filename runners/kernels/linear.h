@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "runners/kernels/activation_type.h"
 #include "runners/kernels/packed_matrix.h"
 #include "runners/kernels/pool.h"
 #include "runners/kernels/score_rows.h"
@@ -39,16 +40,21 @@ struct LinearOutput {
 ///          their number, the threads, or the matrices beside it, and are equal on AVX2 and
 ///          AVX-512. Plain rounds products first. Weights are exact; an activation below 2^-102
 ///          may lose low bits to the scaling of panel_layout.h.
+/// Types:   with a `type` other than kFloat32 the same holds for the rounded activations, except
+///          that dot products of Q4_0, Q4_1 and Q8_0 weights may sum a block in another order, and
+///          exactly for kInt8; all types are equally independent of rows and threads.
 /// Errors:  std::invalid_argument when the matrices differ in inputs or instruction set. A NaN
 ///          or an infinity in a row makes its outputs NaN or infinite. Allocates nothing.
-void linear(Pool& pool, Rows x, std::int64_t rows, std::span<const LinearOutput> outputs);
+void linear(Pool& pool, Rows x, std::int64_t rows, std::span<const LinearOutput> outputs,
+            ActivationType type = ActivationType::kFloat32);
 
 /// out = silu(x Wgate^T) * (x Wup^T), silu(a) = a / (1 + exp(-a)).
 ///
 /// Shapes:  `x` [rows, inputs]; both matrices [F, inputs]; `out` [rows, F].
 /// Numbers and errors: as linear; exp within 2 units in the last place.
 void linear_swiglu(Pool& pool, Rows x, std::int64_t rows, const PackedMatrix& gate,
-                   const PackedMatrix& up, MutableRows out);
+                   const PackedMatrix& up, MutableRows out,
+                   ActivationType type = ActivationType::kFloat32);
 
 /// Scores the rows of x W^T, the logits of a head, as score_rows would, without a mask: while they
 /// are in the nearest cache, and on every thread of the pool.
@@ -58,6 +64,7 @@ void linear_swiglu(Pool& pool, Rows x, std::int64_t rows, const PackedMatrix& ga
 /// Numbers: the bits of linear() followed by score_rows().
 /// Errors:  as linear and score_rows.
 void linear_scores(Pool& pool, Rows x, std::int64_t rows, const PackedMatrix& weights,
-                   const TokenId* draft, RowScores out, MutableRows logits = {});
+                   const TokenId* draft, RowScores out, MutableRows logits = {},
+                   ActivationType type = ActivationType::kFloat32);
 
 }  // namespace asdbench::kernels

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runners/kernels/activation_type.h"
 #include "runners/kernels/exponential_cpu.h"
 #include "runners/kernels/panel_layout.h"
 
@@ -44,28 +45,73 @@ float sum_block(const float* values) {
   return Simd::sum_lanes(sums[0]);
 }
 
+/// A block of activations rounded to bf16, as floats. An infinity becomes NaN.
+template <class Simd>
+void round_block_to_bf16(const float* from, float* to) {
+  for (int i = 0; i < kBlock; i += Simd::kLanes) {
+    const auto value = Simd::load(from + i);
+    const auto bits = Simd::bits_of(value);
+    // Half a step less a bit, and the bit that makes a tie even.
+    const auto odd = Simd::bit_and(Simd::template shift_right<16>(bits), 1);
+    const auto rounded = Simd::bit_and(
+        Simd::add_int(Simd::add_int(bits, odd), Simd::broadcast_int(0x7fff)), ~0xffff);
+    // The difference is 0, or NaN, which the bits above may have lost.
+    Simd::store(to + i, Simd::add(Simd::float_of(rounded), Simd::subtract(value, value)));
+  }
+}
+
+/// The integers of a block of activations, -127 to 127, and what one of them stands for. A block
+/// without a magnitude of 1e-30 counts as zeros: the inverse of its step would be infinite.
+template <class Simd>
+float quantise_block(const float* from, float* integers) {
+  auto largest = Simd::broadcast(0.0f);
+  bool nan = false;
+  for (int i = 0; i < kBlock; i += Simd::kLanes) {
+    const auto value = Simd::load(from + i);
+    nan |= Simd::any_lane(Simd::is_nan(value));
+    largest = Simd::max(largest, Simd::float_of(Simd::bit_and(Simd::bits_of(value), 0x7fffffff)));
+  }
+  const float top = Simd::largest_lane(largest);
+  const bool is_zero = top < 1e-30f;
+  const auto inverse = Simd::broadcast(is_zero ? 0.0f : 127.0f / top);
+  for (int i = 0; i < kBlock; i += Simd::kLanes) {
+    Simd::store(integers + i, Simd::round(Simd::multiply(Simd::load(from + i), inverse)));
+  }
+  if (nan) return __builtin_nanf("");
+  return is_zero ? 0.0f : top / 127.0f;
+}
+
 /// CpuKernels::prepare_rows.
 template <class Simd>
 void prepare_rows_cpu(const float* x, std::int64_t x_stride, int rows, std::int64_t inputs,
-                      bool for_nibbles, float* values, float* sums) {
+                      bool for_nibbles, ActivationType type, float* values, float* sums) {
   alignas(64) float factors[kBlock];
   for (int i = 0; i < kBlock; ++i) {
     factors[i] = for_nibbles ? 1.0f / static_cast<float>(1 << (4 * nibble_place(i))) : 1.0f;
   }
   for (std::int64_t begin = 0; begin < inputs; begin += kBlock) {
-    for (int row = 0; row < rows; ++row) {
+    for (int row = 0; row < rows; ++row, values += kBlock) {
       const float* from = x + row * x_stride + begin;
-      alignas(64) float padded[kBlock] = {};
+      alignas(64) float block[kBlock];
       if (inputs - begin < kBlock) {
-        for (std::int64_t i = 0; i < inputs - begin; ++i) padded[i] = from[i];
-        from = padded;
+        for (std::int64_t i = 0; i < kBlock; ++i) block[i] = begin + i < inputs ? from[i] : 0.0f;
+        from = block;
+      }
+      if (type == ActivationType::kBf16) {
+        round_block_to_bf16<Simd>(from, block);
+        from = block;
+      } else if (type == ActivationType::kInt8) {
+        const auto scale = Simd::broadcast(quantise_block<Simd>(from, block));
+        for (int i = 0; i < kBlock; i += Simd::kLanes) {
+          Simd::store(block + i, Simd::multiply(Simd::load(block + i), scale));
+        }
+        from = block;
       }
       *sums++ = sum_block<Simd>(from);
 #pragma GCC unroll 4
       for (int i = 0; i < kBlock; i += Simd::kLanes) {
         Simd::store(values + i, Simd::multiply(Simd::load(from + i), Simd::load(factors + i)));
       }
-      values += kBlock;
     }
   }
 }

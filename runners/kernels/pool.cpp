@@ -25,13 +25,6 @@ void pause() {
 #endif
 }
 
-int usable_cores() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
-  const unsigned cores = std::thread::hardware_concurrency();
-  return cores == 0 ? 1 : static_cast<int>(cores);
-}
-
 /// Whether `ready` became true while spinning and yielding.
 template <typename Ready>
 bool spin_until(Ready ready) {
@@ -69,6 +62,13 @@ void Pool::stop() {
   round_.fetch_add(1);
   round_.notify_all();
   for (std::thread& worker : workers_) worker.join();
+}
+
+int Pool::usable_cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
+  const unsigned cores = std::thread::hardware_concurrency();
+  return cores == 0 ? 1 : static_cast<int>(cores);
 }
 
 Pool& Pool::process() {

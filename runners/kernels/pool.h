@@ -31,6 +31,9 @@ class Pool {
   /// The pool of the process, with as many threads as the process may use cores.
   static Pool& process();
 
+  /// Cores that this process may run on.
+  static int usable_cores();
+
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
   /// Calls task(i) once for each i in [0, count) and returns when all are done; task(i, thread)

@@ -22,7 +22,9 @@ struct EngineOptions {
   std::string engine = "auto";  // auto | native | torch; auto is torch on a GPU, native on the CPU
   std::string device = "auto";  // auto | cpu | cuda
   std::int32_t threads = 0;     // 0: one per core
-  HiddenTap tap;                // for comparisons; costs a copy per layer
+  /// float32 | bf16 | int8: what the native engine rounds activations to before each linear layer.
+  std::string activations = "float32";
+  HiddenTap tap;  // for comparisons; costs a copy per layer
 };
 
 /// A target made from a checkpoint: a drafter can be fitted to its sizes.

@@ -90,6 +90,7 @@ Model open_model(const std::string& name, const Params& params, const fs::path& 
   options.device = params.choice("device", "auto", {"auto", "cpu", "cuda"});
   options.engine = params.choice("engine", "auto", {"auto", "native", "torch"});
   options.threads = static_cast<std::int32_t>(params.integer("threads", 0, 0, 1024));
+  options.activations = params.choice("activations", "float32", {"float32", "bf16", "int8"});
   params.choice("dtype", "float32", {"float32"});
   options.tap = std::move(tap);
 
@@ -170,6 +171,11 @@ LoadedTarget load_target(const Checkpoint& checkpoint, TargetInfo info,
   const std::string no_gpu = may_use_gpu ? why_no_gpu() : "";
   const bool on_gpu = may_use_gpu && no_gpu.empty();
   if (options.engine == "torch" || options.device == "cuda" || on_gpu) {
+    if (options.activations != "float32") {
+      throw ConfigError(fmt::format(
+          "activations {} are an option of the engine native; expected float32, or engine native",
+          options.activations));
+    }
 #ifdef ASDBENCH_TORCH_ENGINE
     return make_torch_transformer(checkpoint, std::move(info), options);
 #else

@@ -39,7 +39,8 @@ struct Model {
 
 /// Makes the target that `name` and `params` describe: "toy", "planted", a known model name, a
 /// .gguf file, a folder with one, or a folder in HF's layout. Options of files: device (auto | cpu
-/// | cuda), dtype (float32), engine (auto | native | torch), threads (0: one per core),
+/// | cuda), dtype (float32), engine (auto | native | torch), threads (0: one per core), activations
+/// (float32 | bf16 | int8),
 /// strict_template (refuse a chat template that is not known), thinking (Qwen3). `tap` receives the
 /// hidden states of a file's target; built-in ones have none. ConfigError, ModelError, DeviceError.
 Model make_model(const std::string& name, const Params& params,

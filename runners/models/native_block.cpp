@@ -19,7 +19,17 @@ using kernels::WeightFormat;
 
 namespace {
 
-std::optional<WeightFormat> packed_format(WeightType type) {
+const float* bias_or_null(const std::vector<float>& bias) {
+  return bias.empty() ? nullptr : bias.data();
+}
+
+void grow(std::vector<float>& buffer, std::int64_t count) {
+  buffer.resize(std::max(buffer.size(), static_cast<std::size_t>(count)));
+}
+
+}  // namespace
+
+std::optional<kernels::WeightFormat> packed_format(WeightType type) {
   switch (type) {
     case WeightType::kF32:
       return WeightFormat::kF32;
@@ -41,16 +51,6 @@ std::optional<WeightFormat> packed_format(WeightType type) {
       return std::nullopt;  // K-quants have no kernel of their own
   }
 }
-
-const float* bias_or_null(const std::vector<float>& bias) {
-  return bias.empty() ? nullptr : bias.data();
-}
-
-void grow(std::vector<float>& buffer, std::int64_t count) {
-  buffer.resize(std::max(buffer.size(), static_cast<std::size_t>(count)));
-}
-
-}  // namespace
 
 PackedMatrix pack(const Tensor& tensor, std::optional<WeightFormat> as) {
   if (as) {
@@ -154,8 +154,13 @@ std::vector<float> rotary_frequencies(const ModelConfig& config) {
 
 // ---- running
 
-BlockRunner::BlockRunner(kernels::Pool& pool, const ModelConfig& config, std::int64_t layers)
-    : pool_(pool), config_(config), layers_(layers), frequencies_(rotary_frequencies(config)) {}
+BlockRunner::BlockRunner(kernels::Pool& pool, const ModelConfig& config, std::int64_t layers,
+                         kernels::ActivationType activations)
+    : pool_(pool),
+      config_(config),
+      layers_(layers),
+      activations_(activations),
+      frequencies_(rotary_frequencies(config)) {}
 
 void BlockRunner::reserve(const Limits& limits) {
   if (limits.positions > limits_.positions) caches_.clear();  // every cache is too short
@@ -217,7 +222,7 @@ void BlockRunner::attend(std::size_t layer, const BlockWeights& weights, Rows in
   if (keys_values) store_projected(layer, weights);
   mix(layer, weights, mask);
   const LinearOutput output{&weights.output, out, bias_or_null(weights.output_bias), residual};
-  kernels::linear(pool_, {mixed_.data(), query_width()}, rows_, {&output, 1});
+  kernels::linear(pool_, {mixed_.data(), query_width()}, rows_, {&output, 1}, activations_);
 }
 
 void BlockRunner::project(const BlockWeights& weights, Rows input, bool queries, bool keys_values) {
@@ -230,7 +235,8 @@ void BlockRunner::project(const BlockWeights& weights, Rows input, bool queries,
         bias_or_null(weights.value_bias)}}};
   const std::span<const LinearOutput> all = outputs;
   kernels::linear(pool_, input, rows_,
-                  all.subspan(queries ? 0 : 1, (queries ? 1 : 0) + (keys_values ? 2 : 0)));
+                  all.subspan(queries ? 0 : 1, (queries ? 1 : 0) + (keys_values ? 2 : 0)),
+                  activations_);
 }
 
 void BlockRunner::store_projected(std::size_t layer, const BlockWeights& weights) {
@@ -274,9 +280,9 @@ void BlockRunner::feed_forward(const BlockWeights& weights, MutableRows x) {
   const MutableRows normed{normed_.data(), config_.hidden};
   norm({x.data, x.stride}, rows_, weights.post_norm, normed);
   kernels::linear_swiglu(pool_, {normed.data, normed.stride}, rows_, weights.gate, weights.up,
-                         {gated_.data(), config_.intermediate});
+                         {gated_.data(), config_.intermediate}, activations_);
   const LinearOutput down{&weights.down, x, nullptr, {x.data, x.stride}};
-  kernels::linear(pool_, {gated_.data(), config_.intermediate}, rows_, {&down, 1});
+  kernels::linear(pool_, {gated_.data(), config_.intermediate}, rows_, {&down, 1}, activations_);
 }
 
 void BlockRunner::norm(Rows x, std::int64_t rows, const std::vector<float>& weight,

@@ -17,6 +17,8 @@
 
 namespace asdbench::native {
 
+/// The kernel's format for weights stored as `type`; nullopt for K-quants, which have none.
+std::optional<kernels::WeightFormat> packed_format(WeightType type);
 /// A matrix in the type it is stored in; K-quants, which have no kernel, become float16. With `as`,
 /// Q8_0 or Q4_0, it is rounded to that type instead; std::invalid_argument of
 /// PackedMatrix::from_rows for shapes and values that have no place there.
@@ -50,8 +52,10 @@ std::vector<float> rotary_frequencies(const ModelConfig& config);
 /// step. Rows lie as Segment says; positions past those stored never enter a result.
 class BlockRunner {
  public:
-  /// For `layers` blocks of the sizes, rotation and biases of `config`.
-  BlockRunner(kernels::Pool& pool, const ModelConfig& config, std::int64_t layers);
+  /// For `layers` blocks of the sizes, rotation and biases of `config`; `activations` is what a
+  /// linear layer rounds its input to.
+  BlockRunner(kernels::Pool& pool, const ModelConfig& config, std::int64_t layers,
+              kernels::ActivationType activations = kernels::ActivationType::kFloat32);
 
   struct Limits {
     std::int64_t slots = 0;
@@ -97,6 +101,7 @@ class BlockRunner {
   kernels::Pool& pool_;
   ModelConfig config_;
   std::int64_t layers_;
+  kernels::ActivationType activations_;
   std::vector<float> frequencies_;  // [D / 2]
 
   Limits limits_;                  // the largest so far

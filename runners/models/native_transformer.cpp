@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <new>
 
 #include "eval/core/error.h"
+#include "runners/kernels/half.h"
 #include "runners/models/native_block.h"
 #include "runners/models/slot_table.h"
 
@@ -43,6 +45,14 @@ Weights pack_weights(const Checkpoint& checkpoint) {
   return weights;
 }
 
+kernels::ActivationType activation_type(std::string_view name) {
+  for (const auto type : {kernels::ActivationType::kFloat32, kernels::ActivationType::kBf16,
+                          kernels::ActivationType::kInt8}) {
+    if (kernels::name_of(type) == name) return type;
+  }
+  throw InternalError(fmt::format("activations {}", name));
+}
+
 class NativeTransformer final : public NativeTarget {
  public:
   NativeTransformer(const Checkpoint& checkpoint, TargetInfo info, EngineOptions options)
@@ -53,7 +63,7 @@ class NativeTransformer final : public NativeTarget {
                                        : nullptr),
         pool_(own_pool_ ? *own_pool_ : kernels::Pool::process()),
         weights_(pack_weights(checkpoint)),
-        runner_(pool_, config_, config_.layers) {}
+        runner_(pool_, config_, config_.layers, activation_type(options_.activations)) {}
 
   TargetInfo info() const override { return info_; }
   const ModelConfig& config() const override { return config_; }
@@ -202,7 +212,7 @@ class NativeTransformer final : public NativeTarget {
     kernels::linear_scores(
         pool_, {normed_.data(), config_.hidden}, rows, weights_.head, table_.drafts().data(),
         {choice_.data(), choice_logit_.data(), runner_up_.data(), draft_logit_.data(), bad_.data()},
-        {logits, config_.vocab});
+        {logits, config_.vocab}, activation_type(options_.activations));
     const auto count = static_cast<std::size_t>(rows);
     StepView view;
     view.scores = {std::span(choice_).first(count), std::span(choice_logit_).first(count),
@@ -235,6 +245,42 @@ class NativeTransformer final : public NativeTarget {
 
 }  // namespace
 
+Narrowed narrowed_weights(std::span<const Tensor* const> matrices) {
+  Narrowed narrowed;
+  double errors = 0, weights = 0;
+  std::vector<float> row;
+  for (const Tensor* tensor : matrices) {
+    if (native::packed_format(tensor->type)) continue;
+    ++narrowed.matrices;
+    double largest_error = 0, largest_weight = 0;
+    row.resize(static_cast<std::size_t>(tensor->shape[1]));
+    for (std::int64_t i = 0; i < tensor->shape[0]; ++i) {
+      dequantise_rows(*tensor, i, 1, row);
+      for (const float weight : row) {
+        const double error = std::abs(
+            double{kernels::half_to_float(kernels::float_to_half(weight))} - double{weight});
+        errors += error * error;
+        weights += double{weight} * weight;
+        largest_error = std::max(largest_error, error);
+        largest_weight = std::max(largest_weight, std::abs(double{weight}));
+      }
+    }
+    if (largest_weight > 0) {
+      narrowed.largest = std::max(narrowed.largest, largest_error / largest_weight);
+    }
+  }
+  if (weights > 0) narrowed.rms = std::sqrt(errors / weights);
+  return narrowed;
+}
+
+Narrowed narrowed_weights(const Checkpoint& checkpoint) {
+  std::vector<const Tensor*> matrices;
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    if (tensor.shape.size() == 2) matrices.push_back(&tensor);
+  }
+  return narrowed_weights(matrices);
+}
+
 LoadedTarget make_native_transformer(const Checkpoint& checkpoint, TargetInfo info,
                                      const EngineOptions& options) {
   const ModelConfig& config = checkpoint.config();
@@ -242,12 +288,23 @@ LoadedTarget make_native_transformer(const Checkpoint& checkpoint, TargetInfo in
   info.device = "cpu";
   info.compute_dtype = "float32";
   info.logit_dtype = "float32";
+  info.activations = options.activations;
   info.vocab = config.vocab;
   info.positions = config.positions;
   info.end_ids = config.end_ids;
+  std::vector<std::string> warnings;
+  if (kernels::active_isa() == kernels::Isa::kPlain) {
+    warnings.emplace_back(
+        "no AVX2 here, or ASDBENCH_ISA=plain: the native engine runs its kernels without vector "
+        "instructions, many times slower");
+  }
+  if (options.threads > kernels::Pool::usable_cores()) {
+    warnings.push_back(fmt::format("threads: {} on {} cores: steps wait for each other's threads",
+                                   options.threads, kernels::Pool::usable_cores()));
+  }
   try {
     return {.target = std::make_unique<NativeTransformer>(checkpoint, std::move(info), options),
-            .warnings = {}};
+            .warnings = std::move(warnings)};
   } catch (const std::bad_alloc&) {
     throw DeviceError(fmt::format("{}: no memory for the weights ({} bytes)",
                                   checkpoint.path().string(), checkpoint.tensor_bytes()));

@@ -345,5 +345,51 @@ TEST_F(ProgramTest, TrainingRefusesWhatItCannotLearnFrom) {
   EXPECT_THAT(error("smollm2-135m", "prompts", "ngram"), HasSubstr("unknown drafter \"ngram\""));
 }
 
+const char* const kTinyModel = "runners/models/tests/data/llama_smollm_f16/model.gguf";
+
+TEST_F(ProgramTest, BenchTimesStepsAndSaysWhatTheMemoryAllows) {
+  const Outcome table = run(
+      {"bench", kTinyModel, "--rows", "1,3", "--prompt", "9", "--seconds", "0", "--threads", "1"});
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("engine native, 1 threads"));
+  EXPECT_THAT(table.out, HasSubstr("step, 3 rows"));
+  EXPECT_THAT(table.out, HasSubstr("prefill of 9"));
+  EXPECT_THAT(table.out, HasSubstr("GB/s"));
+  const Outcome json = run({"bench", kTinyModel, "--rows", "2", "--prompt", "9", "--seconds", "0",
+                            "--activations", "int8", "--json"});
+  EXPECT_EQ(json.code, 0) << json.err;
+  EXPECT_THAT(json.out, HasSubstr("\"activations\": \"int8\""));
+  EXPECT_THAT(json.out, HasSubstr("\"read_bytes_per_s\": "));
+  EXPECT_THAT(json.out, HasSubstr("\"resident_mib\": "));
+  const Outcome missing = run({"bench", "no/such/model.gguf"});
+  EXPECT_EQ(missing.code, 3);
+  EXPECT_THAT(missing.err, HasSubstr("no/such/model.gguf"));
+  EXPECT_EQ(run({"bench", kTinyModel, "--rows", "0"}).code, 2);
+  const Outcome too_long = run({"bench", kTinyModel, "--prompt", "1000000"});
+  EXPECT_EQ(too_long.code, 2);
+  EXPECT_THAT(too_long.err, HasSubstr("positions"));
+}
+
+TEST_F(ProgramTest, ACpuWithoutVectorInstructionsIsServedWithAWarning) {
+  const std::vector<std::string> command = {"bench",    kTinyModel, "--rows",    "1",
+                                            "--prompt", "3",        "--seconds", "0"};
+  ASSERT_EQ(setenv("ASDBENCH_ISA", "plain", 1), 0);
+  const Outcome plain = run(command);
+  ASSERT_EQ(setenv("ASDBENCH_ISA", "avx1024", 1), 0);
+  const Outcome refused = run(command);
+  unsetenv("ASDBENCH_ISA");
+  EXPECT_EQ(plain.code, 0) << plain.err;
+  EXPECT_THAT(plain.err, HasSubstr("warning: no AVX2"));
+  EXPECT_THAT(plain.out, HasSubstr("plain"));
+  EXPECT_EQ(refused.code, 2) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("usable here: plain"));
+}
+
+TEST_F(ProgramTest, InspectSaysWhatTheNativeEngineComputesFrom) {
+  const Outcome outcome = run({"model", "inspect", kTinyModel});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("computes from every matrix as it is stored"));
+}
+
 }  // namespace
 }  // namespace asdbench

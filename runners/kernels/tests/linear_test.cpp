@@ -25,12 +25,13 @@ class LinearTest : public ::testing::TestWithParam<Isa> {
 
 /// x W^T of `rows` rows that lie `stride` apart and begin one float past an aligned address.
 std::vector<float> multiply(Pool& pool, const PackedMatrix& weights, const std::vector<float>& x,
-                            std::int64_t rows, std::int64_t stride, const float* bias = nullptr) {
+                            std::int64_t rows, std::int64_t stride, const float* bias = nullptr,
+                            ActivationType type = ActivationType::kFloat32) {
   std::vector<float> shifted(x.size() + 1);
   std::copy(x.begin(), x.end(), shifted.begin() + 1);
   std::vector<float> out(static_cast<std::size_t>(rows * weights.outputs()), -7.0f);
   const LinearOutput output{&weights, {out.data(), weights.outputs()}, bias};
-  linear(pool, {shifted.data() + 1, stride}, rows, {&output, 1});
+  linear(pool, {shifted.data() + 1, stride}, rows, {&output, 1}, type);
   return out;
 }
 
@@ -74,73 +75,93 @@ TEST_P(LinearTest, ChosenRowsAreThoseOfTheWhole) {
   }
 }
 
-TEST_P(LinearTest, SumsAgreeWithDoubleOnOddShapes) {
+struct Shape {
+  std::int64_t rows, outputs, inputs;
+};
+
+void expect_sums_of_double(Isa isa, WeightFormat format, const Shape& shape, ActivationType type) {
   Pool pool(2);
-  struct Shape {
-    std::int64_t rows, outputs, inputs;
-  };
+  const std::int64_t inputs = shape.inputs * block_inputs(format);
+  const std::int64_t stride = inputs + 3;
+  const StoredMatrix stored = random_matrix(format, shape.outputs, inputs, 31);
+  const std::vector<float> x = random_values(shape.rows * stride, 32);
+  const std::vector<float> bias = random_values(shape.outputs, 33);
+  const std::vector<float> out =
+      multiply(pool, stored.packed(isa), x, shape.rows, stride, bias.data(), type);
+  for (std::int64_t row = 0; row < shape.rows; ++row) {
+    const std::vector<float> rounded =
+        rounded_row({x.begin() + row * stride, x.begin() + row * stride + inputs}, type);
+    for (std::int64_t output = 0; output < shape.outputs; ++output) {
+      double sum = bias[static_cast<std::size_t>(output)];
+      double magnitude = std::abs(sum);
+      for (std::int64_t input = 0; input < inputs; ++input) {
+        const double product =
+            double{stored.values[static_cast<std::size_t>(output * inputs + input)]} *
+            rounded[static_cast<std::size_t>(input)];
+        sum += product;
+        magnitude += std::abs(product);
+      }
+      // Each of `inputs` additions rounds to half a unit of at most `magnitude`; in practice the
+      // errors cancel like their root.
+      const double tolerance = std::numeric_limits<float>::epsilon() * magnitude *
+                               (2 + std::sqrt(static_cast<double>(inputs)));
+      ASSERT_NEAR(out[static_cast<std::size_t>(row * shape.outputs + output)], sum, tolerance)
+          << name_of(format) << ' ' << name_of(type) << " row " << row << " output " << output;
+    }
+  }
+}
+
+TEST_P(LinearTest, SumsAgreeWithDoubleOnOddShapes) {
   for (const WeightFormat format : kAllFormats) {
-    const std::int64_t block = block_inputs(format);
-    for (const Shape shape : {Shape{1, 1, 1},
-                              {1, 5, 9},
-                              {2, 47, 3},
-                              {3, 48, 7},
-                              {5, 50, 40},
-                              {8, 97, 1},
-                              {33, 25, 18},
-                              {70, 3, 2}}) {
-      const std::int64_t inputs = shape.inputs * block;
-      const std::int64_t stride = inputs + 3;
-      const StoredMatrix stored = random_matrix(format, shape.outputs, inputs, 31);
-      const std::vector<float> x = random_values(shape.rows * stride, 32);
-      const std::vector<float> bias = random_values(shape.outputs, 33);
-      const std::vector<float> out =
-          multiply(pool, stored.packed(isa()), x, shape.rows, stride, bias.data());
-      for (std::int64_t row = 0; row < shape.rows; ++row) {
-        for (std::int64_t output = 0; output < shape.outputs; ++output) {
-          double sum = bias[static_cast<std::size_t>(output)];
-          double magnitude = std::abs(sum);
-          for (std::int64_t input = 0; input < inputs; ++input) {
-            const double product =
-                double{stored.values[static_cast<std::size_t>(output * inputs + input)]} *
-                x[static_cast<std::size_t>(row * stride + input)];
-            sum += product;
-            magnitude += std::abs(product);
-          }
-          // Each of `inputs` additions rounds to half a unit of at most `magnitude`; in practice
-          // the errors cancel like their root.
-          const double tolerance =
-              std::numeric_limits<float>::epsilon() * magnitude * (2 + std::sqrt(inputs));
-          ASSERT_NEAR(out[static_cast<std::size_t>(row * shape.outputs + output)], sum, tolerance)
-              << name_of(format) << " row " << row << " output " << output;
-        }
+    for (const ActivationType type : kAllActivations) {
+      for (const Shape& shape : {Shape{1, 1, 1},
+                                 {1, 5, 9},
+                                 {2, 47, 3},
+                                 {3, 48, 7},
+                                 {5, 50, 40},
+                                 {8, 97, 1},
+                                 {33, 25, 18},
+                                 {70, 3, 2}}) {
+        expect_sums_of_double(isa(), format, shape, type);
       }
     }
   }
 }
 
-TEST_P(LinearTest, ARowsBitsDependOnNothingBesideIt) {
+void expect_rows_alone(Isa isa, WeightFormat format, ActivationType type) {
   constexpr std::int64_t kRows = 70;
-  for (const WeightFormat format : kAllFormats) {
-    const StoredMatrix stored = random_matrix(format, 101, 576, 41);
-    const PackedMatrix weights = stored.packed(isa());
-    const std::vector<float> x = random_values(kRows * weights.inputs(), 42);
-    Pool one(1);
-    Pool two(2);
-    std::vector<float> singly;
-    for (std::int64_t row = 0; row < kRows; ++row) {
-      const std::vector<float> alone(x.begin() + row * weights.inputs(),
-                                     x.begin() + (row + 1) * weights.inputs());
-      const std::vector<float> out = multiply(one, weights, alone, 1, weights.inputs());
-      singly.insert(singly.end(), out.begin(), out.end());
+  const StoredMatrix stored = random_matrix(format, 101, 576, 41);
+  const PackedMatrix weights = stored.packed(isa);
+  const std::vector<float> x = random_values(kRows * weights.inputs(), 42);
+  Pool one(1);
+  Pool two(2);
+  std::vector<float> singly;
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    const std::vector<float> alone(x.begin() + row * weights.inputs(),
+                                   x.begin() + (row + 1) * weights.inputs());
+    const std::vector<float> out =
+        multiply(one, weights, alone, 1, weights.inputs(), nullptr, type);
+    singly.insert(singly.end(), out.begin(), out.end());
+  }
+  for (Pool* pool : {&one, &two}) {
+    for (std::int64_t rows = 1; rows <= kRows; rows += rows < 33 ? 1 : 37) {
+      const std::vector<float> out =
+          multiply(*pool, weights, x, rows, weights.inputs(), nullptr, type);
+      const std::vector<float> expected(singly.begin(), singly.begin() + rows * 101);
+      ASSERT_TRUE(same_bits(out, expected)) << name_of(format) << ' ' << name_of(type) << ", "
+                                            << rows << " rows, " << pool->threads() << " threads";
     }
-    for (Pool* pool : {&one, &two}) {
-      for (std::int64_t rows = 1; rows <= kRows; rows += rows < 33 ? 1 : 37) {
-        const std::vector<float> out = multiply(*pool, weights, x, rows, weights.inputs());
-        const std::vector<float> expected(singly.begin(), singly.begin() + rows * 101);
-        ASSERT_TRUE(same_bits(out, expected))
-            << name_of(format) << ", " << rows << " rows, " << pool->threads() << " threads";
-      }
+  }
+}
+
+TEST_P(LinearTest, ARowsBitsDependOnNothingBesideIt) {
+  for (const WeightFormat format : kAllFormats) {
+    expect_rows_alone(isa(), format, ActivationType::kFloat32);
+  }
+  for (const ActivationType type : {ActivationType::kBf16, ActivationType::kInt8}) {
+    for (const WeightFormat format : {WeightFormat::kQ4_0, WeightFormat::kQ4_1, WeightFormat::kQ8_0,
+                                      WeightFormat::kQ5_1, WeightFormat::kBf16}) {
+      expect_rows_alone(isa(), format, type);
     }
   }
 }
@@ -214,18 +235,26 @@ TEST_P(LinearTest, SwigluAgreesWithDoubleAndIsRowInvariant) {
 }
 
 TEST_P(LinearTest, ABadRowLeavesItsNeighboursBitsAlone) {
-  const PackedMatrix weights = random_matrix(WeightFormat::kQ4_1, 30, 64, 81).packed(isa());
-  std::vector<float> x = random_values(9 * 64, 82);
   Pool pool(2);
-  const std::vector<float> clean = multiply(pool, weights, x, 9, 64);
-  x[4 * 64 + 10] = std::numeric_limits<float>::quiet_NaN();
-  x[4 * 64 + 11] = std::numeric_limits<float>::infinity();
-  const std::vector<float> dirty = multiply(pool, weights, x, 9, 64);
-  for (std::size_t i = 0; i < clean.size(); ++i) {
-    if (i / 30 == 4) {
-      EXPECT_TRUE(std::isnan(dirty[i]));
-    } else {
-      EXPECT_EQ(dirty[i], clean[i]);
+  for (const ActivationType type : kAllActivations) {
+    for (const WeightFormat format : {WeightFormat::kQ4_0, WeightFormat::kQ4_1, WeightFormat::kQ8_0,
+                                      WeightFormat::kQ5_0, WeightFormat::kF16}) {
+      const PackedMatrix weights = random_matrix(format, 30, 64, 81).packed(isa());
+      std::vector<float> x = random_values(9 * 64, 82);
+      const std::vector<float> clean = multiply(pool, weights, x, 9, 64, nullptr, type);
+      x[4 * 64 + 10] = std::numeric_limits<float>::quiet_NaN();
+      x[4 * 64 + 11] = std::numeric_limits<float>::infinity();
+      x[6 * 64 + 3] = -std::numeric_limits<float>::infinity();
+      const std::vector<float> dirty = multiply(pool, weights, x, 9, 64, nullptr, type);
+      for (std::size_t i = 0; i < clean.size(); ++i) {
+        if (i / 30 == 4) {
+          EXPECT_TRUE(std::isnan(dirty[i])) << name_of(format) << ' ' << name_of(type);
+        } else if (i / 30 == 6) {
+          EXPECT_FALSE(std::isfinite(dirty[i])) << name_of(format) << ' ' << name_of(type);
+        } else {
+          EXPECT_EQ(dirty[i], clean[i]);
+        }
+      }
     }
   }
 }
@@ -293,6 +322,22 @@ TEST_P(LinearTest, ScoresOfAHeadAreThoseOfItsLogits) {
   }
 }
 
+TEST_P(LinearTest, TinyActivationsStayTiny) {
+  Pool pool(1);
+  for (const ActivationType type : kAllActivations) {
+    for (const WeightFormat format :
+         {WeightFormat::kQ4_0, WeightFormat::kQ4_1, WeightFormat::kQ8_0, WeightFormat::kF32}) {
+      const PackedMatrix weights = random_matrix(format, 5, 64, 83).packed(isa());
+      for (const float tiny : {0.0f, 1e-44f, 1e-39f, 1e-31f}) {
+        for (const float out :
+             multiply(pool, weights, std::vector<float>(64, tiny), 1, 64, nullptr, type)) {
+          EXPECT_LE(std::abs(out), 1'000 * tiny) << name_of(format) << ' ' << name_of(type);
+        }
+      }
+    }
+  }
+}
+
 TEST_P(LinearTest, DenormalsAreNotFlushed) {
   const float weight = 0.5f;
   const auto* bytes = reinterpret_cast<const std::byte*>(&weight);
@@ -333,6 +378,23 @@ TEST(LinearAcrossIsasTest, Avx2AndAvx512GiveTheSameBits) {
     EXPECT_TRUE(same_bits(multiply(pool, stored.packed(Isa::kAvx2), x, 9, 576),
                           multiply(pool, stored.packed(widest), x, 9, 576)))
         << name_of(format);
+  }
+}
+
+TEST(LinearAcrossIsasTest, IntegerDotsAreTheSameBitsOnEverySet) {
+  Pool pool(2);
+  for (const WeightFormat format :
+       {WeightFormat::kQ4_0, WeightFormat::kQ4_1, WeightFormat::kQ8_0}) {
+    const StoredMatrix stored = random_matrix(format, 101, 576, 43);
+    const std::vector<float> x = random_values(9 * 576, 44);
+    std::vector<float> first;
+    for (const Isa isa : supported_isas()) {
+      if (isa == Isa::kPlain) continue;  // rounds products before it adds them
+      const std::vector<float> out =
+          multiply(pool, stored.packed(isa), x, 9, 576, nullptr, ActivationType::kInt8);
+      if (first.empty()) first = out;
+      EXPECT_TRUE(same_bits(out, first)) << name_of(format) << ' ' << name_of(isa);
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 // specs/targets.md 10.5.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -18,6 +19,9 @@ namespace asdbench::kernels::testing {
 inline constexpr WeightFormat kAllFormats[] = {
     WeightFormat::kF32,  WeightFormat::kF16,  WeightFormat::kBf16, WeightFormat::kQ8_0,
     WeightFormat::kQ4_0, WeightFormat::kQ4_1, WeightFormat::kQ5_0, WeightFormat::kQ5_1};
+
+inline constexpr ActivationType kAllActivations[] = {ActivationType::kFloat32,
+                                                     ActivationType::kBf16, ActivationType::kInt8};
 
 struct StoredMatrix {
   WeightFormat format;
@@ -100,6 +104,25 @@ inline std::vector<float> random_values(std::int64_t count, std::uint32_t seed) 
   std::vector<float> values(static_cast<std::size_t>(count));
   for (float& value : values) value = normal(random);
   return values;
+}
+
+/// A row of activations rounded to `type` by its definition (activation_type.h).
+inline std::vector<float> rounded_row(std::vector<float> row, ActivationType type) {
+  if (type == ActivationType::kBf16) {
+    for (float& value : row) value = bf16_to_float(float_to_bf16(value));
+  }
+  if (type == ActivationType::kInt8) {
+    for (std::size_t begin = 0; begin < row.size(); begin += 32) {
+      const std::size_t end = std::min(begin + 32, row.size());
+      float largest = 0.0f;
+      for (std::size_t i = begin; i < end; ++i) largest = std::max(largest, std::abs(row[i]));
+      if (largest == 0.0f) continue;
+      for (std::size_t i = begin; i < end; ++i) {
+        row[i] = std::nearbyint(row[i] * (127.0f / largest)) * (largest / 127.0f);
+      }
+    }
+  }
+  return row;
 }
 
 inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {

@@ -108,6 +108,23 @@ TEST(Models, WhatIsNotThereIsSaidWithTheRemedy) {
               HasSubstr("float32"));
 }
 
+TEST(Models, RoundedActivationsAreNamed) {
+  for (const std::string type : {"bf16", "int8"}) {
+    const Params params = params_of({{"engine", "native"}, {"activations", type}});
+    EXPECT_EQ(make_model(kTiny, params, {}).target->info().activations, type);
+    params.refuse_unread();
+  }
+  EXPECT_EQ(make_model(kTiny, params_of({{"device", "cpu"}}), {}).target->info().activations,
+            "float32");
+  EXPECT_THAT(message_of<ConfigError>(kTiny, params_of({{"activations", "int4"}})),
+              HasSubstr("int8"));
+#ifdef ASDBENCH_TORCH_ENGINE
+  EXPECT_THAT(
+      message_of<ConfigError>(kTiny, params_of({{"engine", "torch"}, {"activations", "bf16"}})),
+      HasSubstr("engine native"));
+#endif
+}
+
 TEST(Models, AnEngineThatCannotServeIsRefused) {
   EXPECT_THAT(message_of<ConfigError>(kTiny, params_of({{"engine", "native"}, {"device", "cuda"}})),
               HasSubstr("engine native runs on the CPU"));

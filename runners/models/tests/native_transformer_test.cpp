@@ -4,11 +4,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <limits>
 
 #include "eval/core/error.h"
+#include "runners/kernels/pool.h"
+#include "runners/kernels/score_rows.h"
 #include "runners/models/tests/golden_internal.h"
 
 namespace asdbench {
@@ -21,8 +26,9 @@ using testing::Walk;
 const std::filesystem::path kData = ASDBENCH_TEST_DATA;
 
 std::unique_ptr<Target> make(const Checkpoint& checkpoint, std::int32_t threads = 2,
-                             HiddenTap tap = {}) {
+                             HiddenTap tap = {}, const std::string& activations = "float32") {
   EngineOptions options;
+  options.activations = activations;
   options.engine = "native";
   options.threads = threads;
   options.tap = std::move(tap);
@@ -174,6 +180,30 @@ TEST_P(NativeModel, LongerReservationsKeepTheBits) {
   EXPECT_EQ(single_steps(*target_, ids(0), {next[0], next[1]}, 3), expected);
 }
 
+TEST_P(NativeModel, RoundedActivationsStayNearAndAreEquallyInvariant) {
+  const std::vector<TokenId> next = ids(3);
+  const std::vector<TokenId> some(next.begin(), next.begin() + 3);
+  const Rows exact = single_steps(*target_, ids(0), some);
+  for (const auto& [activations, tolerance] : {std::pair{"bf16", 0.05}, {"int8", 0.1}}) {
+    const auto rounded = make(*checkpoint_, 2, {}, activations);
+    EXPECT_EQ(rounded->info().activations, activations);
+    const Rows alone = single_steps(*rounded, ids(0), some);
+    Walk walk(*rounded, ids(0), 1);
+    walk.start(next[0]);
+    const Rows block = walk.verify({next[1], next[2]});
+    for (std::size_t row = 0; row < 3; ++row) {
+      EXPECT_EQ(block[row], alone[row]) << activations;
+      EXPECT_NE(alone[row], exact[row]) << activations << " rounds nothing";
+      float largest = 0;
+      for (const float logit : exact[row]) largest = std::max(largest, std::abs(logit));
+      for (std::size_t id = 0; id < exact[row].size(); ++id) {
+        ASSERT_NEAR(alone[row][id], exact[row][id], tolerance * static_cast<double>(largest))
+            << activations;
+      }
+    }
+  }
+}
+
 TEST_P(NativeModel, ScoresDoNotDependOnWhetherLogitsAreKept) {
   const std::vector<TokenId> next = ids(3);
   const auto scores_of = [&](bool host_logits) {
@@ -200,6 +230,88 @@ TEST_P(NativeModel, ScoresDoNotDependOnWhetherLogitsAreKept) {
 INSTANTIATE_TEST_SUITE_P(Families, NativeModel,
                          ::testing::Values("llama_smollm_f16", "llama_l3rope_q8_0", "qwen2_q5_1",
                                            "qwen3_bf16"));
+
+/// A copy of the untied model of `folder` whose embedding of `token` is NaN.
+std::filesystem::path with_nan_embedding(const std::string& folder, TokenId token) {
+  const std::filesystem::path from = kData / folder / "model.gguf";
+  std::ifstream in(from, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const auto checkpoint = open_checkpoint(from);
+  const Tensor& table = checkpoint->tensor("model.embed_tokens.weight");
+  const std::size_t row_bytes = table.bytes.size() / static_cast<std::size_t>(table.shape[0]);
+  const std::string row(reinterpret_cast<const char*>(table.bytes.data()) +
+                            static_cast<std::size_t>(token) * row_bytes,
+                        row_bytes);
+  const std::size_t at = bytes.find(row);
+  EXPECT_NE(at, std::string::npos);
+  EXPECT_EQ(bytes.find(row, at + 1), std::string::npos) << "the row is not the only one like it";
+  bytes[at + 1] = 0x7e;  // the first block's scale, a float16
+  std::filesystem::path path = std::filesystem::temp_directory_path() /
+                               ("asdbench-nan-" + std::to_string(getpid()) + ".gguf");
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path;
+}
+
+TEST(NativeTransformer, NanWeightsSpoilTheRequestThatMeetsThemAndNoOther) {
+  const Golden golden(kData / "llama_l3rope_q8_0");
+  const auto prompt = golden.json.at("prompts").at(0).at("ids").get<std::vector<TokenId>>();
+  const auto clean_checkpoint = open_checkpoint(kData / "llama_l3rope_q8_0" / "model.gguf");
+  ASSERT_FALSE(clean_checkpoint->config().tied_head);
+  TokenId token = 0;
+  while (std::find(prompt.begin(), prompt.end(), token) != prompt.end()) ++token;
+  const std::filesystem::path path = with_nan_embedding("llama_l3rope_q8_0", token);
+  const auto spoilt = make(*open_checkpoint(path));
+  std::filesystem::remove(path);
+
+  Request good("good", prompt, {.max_tokens = 10}, {}, Rng());
+  Request bad("bad", {prompt[0], token}, {.max_tokens = 10}, {}, Rng());
+  bad.slot = 1;
+  EXPECT_EQ(spoilt->prefill(bad).scores.bad[0], kernels::kBadLogits);
+  bad.commit_first(prompt[0], 128);
+  good.commit_first(spoilt->prefill(good).scores.choice[0], 128);
+  Request* live[] = {&bad, &good};
+  const StepView view = spoilt->forward(live);
+  EXPECT_NE(view.scores.bad[0], 0);
+  EXPECT_EQ(view.scores.bad[1], 0);
+  const Rows beside = testing::rows_of(view);
+
+  const auto clean = make(*clean_checkpoint);
+  Request alone("alone", prompt, {.max_tokens = 10}, {}, Rng());
+  alone.commit_first(clean->prefill(alone).scores.choice[0], 128);
+  EXPECT_EQ(alone.pending(), good.pending());
+  Request* only[] = {&alone};
+  EXPECT_EQ(testing::rows_of(clean->forward(only))[0], beside[1]);
+}
+
+TEST(NativeTransformer, SaysWhatKQuantsLoseAsFloat16) {
+  // One Q6_K block: scales 1, 2, ..., and an outer scale that float16 products do not fit.
+  std::vector<std::byte> block(210);
+  for (std::size_t i = 0; i < 192; ++i) block[i] = static_cast<std::byte>(i * 37 + 5);
+  for (std::size_t i = 192; i < 208; ++i) block[i] = static_cast<std::byte>(i - 191);
+  block[208] = std::byte{0x35};
+  block[209] = std::byte{0x2e};  // float16 0x2e35
+  const Tensor tensor{.type = WeightType::kQ6_K, .shape = {1, 256}, .bytes = block};
+  const Tensor* tensors[] = {&tensor};
+  const Narrowed narrowed = narrowed_weights(tensors);
+  EXPECT_EQ(narrowed.matrices, 1);
+  EXPECT_GT(narrowed.rms, 1e-5);
+  EXPECT_LT(narrowed.rms, 0x1p-11);
+  EXPECT_GT(narrowed.largest, 0);
+  EXPECT_LE(narrowed.largest, 0x1p-11);
+  EXPECT_EQ(narrowed_weights(*open_checkpoint(kData / "qwen2_q5_1" / "model.gguf")).matrices, 0);
+}
+
+TEST(NativeTransformer, MoreThreadsThanCoresWorkAndAreMentioned) {
+  const auto checkpoint = open_checkpoint(kData / "llama_smollm_f16" / "model.gguf");
+  EngineOptions options;
+  options.threads = kernels::Pool::usable_cores() + 1;
+  const LoadedTarget loaded = make_native_transformer(*checkpoint, {}, options);
+  EXPECT_THAT(loaded.warnings, ::testing::Contains(::testing::HasSubstr("cores")));
+  options.threads = 1;
+  for (const std::string& warning : make_native_transformer(*checkpoint, {}, options).warnings) {
+    EXPECT_THAT(warning, ::testing::Not(::testing::HasSubstr("cores")));
+  }
+}
 
 TEST(NativeTransformer, RefusesMorePositionsThanTheModelHasAndSaysWhatItIs) {
   const auto checkpoint = open_checkpoint(kData / "llama_smollm_f16" / "model.gguf");
