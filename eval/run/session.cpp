@@ -378,13 +378,17 @@ void Session::choose(const LoadedCell& cell, Model& model) {
       const auto best = std::max_element(sums.begin(), sums.end()) - sums.begin();
       row.completion.text = item.texts[static_cast<std::size_t>(best)];
       row.completion.finish = FinishReason::kEos;  // nothing was cut: the choice is whole
+    }
+    if (!row.completion.error.empty()) {
       row.scores.push_back(grade(task, *sample, row.completion.text));
       row.scores.back().score.detail = listed(item.texts, sums);
-    } catch (const Error& error) {  // this sample only
+    } catch (const BlockError& error) {  // these two fail this sample only
+      row.completion.error = error.what();
+    } catch (const DataError& error) {
       row.completion.error = error.what();
       ++result_.failed;
       callbacks_.warning(
-          fmt::format("{}: sample {} failed: {}", cell.label, sample->id, error.what()));
+          fmt::format("{}: sample {} failed: {}", cell.label, sample->id, row.completion.error));
     }
     store_.save(row);
     ++result_.decoded;
