@@ -10,15 +10,29 @@
 #include "eval/core/json.h"
 #include "eval/report/table.h"
 #include "runners/kernels/isa.h"
+#include "runners/verifier.h"
 
 namespace asdbench::cli {
 namespace {
+
+/// What a rule promises about the output, asked with options inside everyone's range.
+Keeps keeps_of(const VerifierFactory& factory) {
+  Params params(factory.name, {});
+  for (const char* key :
+       {"B", "g", "tau", "kappa", "l", "alpha", "theta", "epsilon", "top_p", "h", "w"}) {
+    params.set(key, "0.5", {});
+  }
+  params.set("k", "2", {});
+  params.set("M", "1", {});
+  params.set("mask", "regret_gate", {});
+  return factory.make(params)->info().keeps;
+}
 
 ExitCode list(bool json) {
   Table tasks{.title = "tasks",
               .columns = {{"name"}, {"metric"}, {"max tokens", Align::kRight}, {"graders"}},
               .rows = {}};
-  Table rules{.title = "verifiers", .columns = {{"name"}}, .rows = {}};
+  Table rules{.title = "verifiers", .columns = {{"name"}, {"keeps"}}, .rows = {}};
   const KnownNames known = known_names_of_build();
   Json out = {{"tasks", Json::array()},
               {"targets", known.targets},
@@ -36,6 +50,12 @@ ExitCode list(bool json) {
                             {"max_tokens", info.max_tokens},
                             {"graders", info.graders}});
   }
+  for (const VerifierFactory& factory : verifier_factories()) {
+    const Keeps keeps = keeps_of(factory);
+    rules.rows.push_back(
+        {factory.name, keeps == Keeps::kNothing ? "nothing (lossy)" : name_of(keeps)});
+    out["keeps"][factory.name] = name_of(keeps);
+  }
   if (json) {
     print(out.dump(2) + "\n");
     return ExitCode::kPass;
@@ -46,7 +66,7 @@ ExitCode list(bool json) {
     return to_terminal(table);
   };
   print(to_terminal(tasks) + "\n" + names("targets (or a path)", known.targets) + "\n" +
-        names("drafters", known.drafters) + "\n" + names("verifiers", known.verifiers));
+        names("drafters", known.drafters) + "\n" + to_terminal(rules));
   return ExitCode::kPass;
 }
 

@@ -187,6 +187,7 @@ TEST(DecoderTest, EveryRuleThatNeedsNoDraftLawDecodes) {
     for (const char* key : {"B", "g", "M", "tau", "kappa", "l", "alpha", "top_p", "h", "w", "k"}) {
       params.set(key, "1", {});
     }
+    params.set("mask", "regret_gate", {});
     const auto rule = factory.make(params);
     if (rule->info().needs_draft_logits) continue;
     ++rules;

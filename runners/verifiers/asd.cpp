@@ -12,26 +12,6 @@
 namespace asdbench {
 namespace {
 
-void check_controls(const AsdControls& controls, double spent) {
-  const auto refuse = [](const char* name, double value) {
-    throw BlockError(BlockFault::kBadControl,
-                     fmt::format("{}: {} is {}; expected a number of at least 0{}",
-                                 name_of(BlockFault::kBadControl), name, value,
-                                 name == std::string_view("M") ? ", without a fraction" : ""));
-  };
-  const double most = controls.max_exceptions;
-  if (!(controls.regret_budget >= 0)) refuse("B", controls.regret_budget);
-  if (!(controls.gate >= 0)) refuse("g", controls.gate);
-  if (!(most >= 0) || (std::isfinite(most) && most != std::floor(most))) refuse("M", most);
-  if (!(spent >= 0)) refuse("spent regret", spent);
-  if (spent > controls.regret_budget) {
-    throw BlockError(
-        BlockFault::kLedgerExceedsBudget,
-        fmt::format("{}: spent {}, budget {}", name_of(BlockFault::kLedgerExceedsBudget), spent,
-                    controls.regret_budget));
-  }
-}
-
 bool within_gate(const AsdControls& controls, double regret, double remaining, double drafts) {
   if (controls.gate == 0) return false;
   if (std::isinf(regret)) return false;  // a masked id, even under an infinite gate
@@ -48,27 +28,6 @@ bool within_budget(const AsdControls& controls, double spent, double block_regre
 bool guarded(const AsdControls& controls, const StopRule& stop, const Exception& exception) {
   return (stop.is_end(exception.draft) && !controls.allow_early_eos) ||
          (stop.is_end(exception.choice) && !controls.allow_skip_eos);
-}
-
-// The conditions that the prefix ending in `exception` breaks, given that the prefix before it is
-// feasible. `before` and `count` sum over the exceptions accepted so far.
-std::uint8_t broken_conditions(const AsdControls& controls, const Block& block, double spent,
-                               const Exception& exception, double before, std::int32_t count) {
-  const auto drafts = static_cast<std::int32_t>(block.draft.size());
-  const bool literal = controls.tie_policy == TiePolicy::kLiteral;
-  const bool zero =
-      controls.regret_budget == 0 || controls.gate == 0 || controls.max_exceptions == 0;
-  unsigned broken = kBlockedByNothing;
-  if (!within_gate(controls, exception.regret, drafts - exception.position, drafts))
-    broken |= kBlockedByGate;
-  if (count + 1 > controls.max_exceptions) broken |= kBlockedByCap;
-  if (!within_budget(controls, spent, exception.block_regret)) broken |= kBlockedByBudget;
-  if (!literal && !(spent + before < controls.regret_budget)) broken |= kBlockedByHeadroom;
-  if (guarded(controls, block.stop, exception)) broken |= kBlockedByEosGuard;
-  if (literal && zero) broken |= kBlockedByStrict;
-  if (block.output_position + exception.position < controls.strict_head)
-    broken |= kBlockedByStrictHead;
-  return static_cast<std::uint8_t>(broken);
 }
 
 class Asd final : public Verifier {
@@ -90,6 +49,45 @@ class Asd final : public Verifier {
 };
 
 }  // namespace
+
+void check_controls(const AsdControls& controls, double spent) {
+  const auto refuse = [](const char* name, double value) {
+    throw BlockError(BlockFault::kBadControl,
+                     fmt::format("{}: {} is {}; expected a number of at least 0{}",
+                                 name_of(BlockFault::kBadControl), name, value,
+                                 name == std::string_view("M") ? ", without a fraction" : ""));
+  };
+  const double most = controls.max_exceptions;
+  if (!(controls.regret_budget >= 0)) refuse("B", controls.regret_budget);
+  if (!(controls.gate >= 0)) refuse("g", controls.gate);
+  if (!(most >= 0) || (std::isfinite(most) && most != std::floor(most))) refuse("M", most);
+  if (!(spent >= 0)) refuse("spent regret", spent);
+  if (spent > controls.regret_budget) {
+    throw BlockError(
+        BlockFault::kLedgerExceedsBudget,
+        fmt::format("{}: spent {}, budget {}", name_of(BlockFault::kLedgerExceedsBudget), spent,
+                    controls.regret_budget));
+  }
+}
+
+std::uint8_t broken_conditions(const AsdControls& controls, const Block& block, double spent,
+                               const Exception& exception, double before, std::int32_t count) {
+  const auto drafts = static_cast<std::int32_t>(block.draft.size());
+  const bool literal = controls.tie_policy == TiePolicy::kLiteral;
+  const bool zero =
+      controls.regret_budget == 0 || controls.gate == 0 || controls.max_exceptions == 0;
+  unsigned broken = kBlockedByNothing;
+  if (!within_gate(controls, exception.regret, drafts - exception.position, drafts))
+    broken |= kBlockedByGate;
+  if (count + 1 > controls.max_exceptions) broken |= kBlockedByCap;
+  if (!within_budget(controls, spent, exception.block_regret)) broken |= kBlockedByBudget;
+  if (!literal && !(spent + before < controls.regret_budget)) broken |= kBlockedByHeadroom;
+  if (guarded(controls, block.stop, exception)) broken |= kBlockedByEosGuard;
+  if (literal && zero) broken |= kBlockedByStrict;
+  if (block.output_position + exception.position < controls.strict_head)
+    broken |= kBlockedByStrictHead;
+  return static_cast<std::uint8_t>(broken);
+}
 
 Decision decide_asd(const AsdControls& controls, const Block& block, double spent) {
   check_controls(controls, spent);
@@ -126,9 +124,21 @@ Decision decide_asd(const AsdControls& controls, const Block& block, double spen
 }
 
 AsdControls read_asd_controls(const Params& params) {
+  const double gate = params.at_least("g", 0.0);
+  const std::string scheme =
+      params.choice("value_scheme", "suffix_length", {"suffix_length", "normalised_suffix"});
+  AsdControls controls = read_budget_controls(params);
+  controls.gate = gate;
+  controls.masked_vocab = params.flag("masked_vocab", false);
+  controls.value_scheme =
+      scheme == "suffix_length" ? ValueScheme::kSuffixLength : ValueScheme::kNormalisedSuffix;
+  return controls;
+}
+
+AsdControls read_budget_controls(const Params& params) {
   AsdControls controls;
   controls.regret_budget = params.at_least("B", 0.0);
-  controls.gate = params.at_least("g", 0.0);
+  controls.gate = std::numeric_limits<double>::infinity();
   controls.max_exceptions = params.at_least("M", 0.0);
   if (std::isfinite(controls.max_exceptions) &&
       controls.max_exceptions != std::floor(controls.max_exceptions)) {
@@ -139,13 +149,8 @@ AsdControls read_asd_controls(const Params& params) {
       params.choice("tie_policy", "headroom", {"headroom", "literal"}) == "literal"
           ? TiePolicy::kLiteral
           : TiePolicy::kHeadroom;
-  controls.value_scheme = params.choice("value_scheme", "suffix_length",
-                                        {"suffix_length", "normalised_suffix"}) == "suffix_length"
-                              ? ValueScheme::kSuffixLength
-                              : ValueScheme::kNormalisedSuffix;
   controls.allow_early_eos = params.flag("allow_early_eos", false);
   controls.allow_skip_eos = params.flag("allow_skip_eos", false);
-  controls.masked_vocab = params.flag("masked_vocab", false);
   controls.strict_head = static_cast<std::int32_t>(
       params.integer("strict_head", 0, 0, std::numeric_limits<std::int32_t>::max()));
   return controls;

@@ -35,8 +35,18 @@ struct AsdControls {
 /// Source:  specs/asd.md, sections 3, 4, 6, 9, 10.
 Decision decide_asd(const AsdControls& controls, const Block& block, double spent);
 
+/// The conditions of section 3, as BlockedBy flags, that the prefix ending in `exception` breaks,
+/// given that the prefix before it is feasible. `before` is the block's regret and `count` the
+/// number of exceptions accepted before this one.
+std::uint8_t broken_conditions(const AsdControls& controls, const Block& block, double spent,
+                               const Exception& exception, double before, std::int32_t count);
+/// BlockError for a control or a ledger that is none (section 10).
+void check_controls(const AsdControls& controls, double spent);
+
 /// Options B, g, M (required), tie_policy, value_scheme, allow_early_eos, allow_skip_eos,
 /// masked_vocab, strict_head.
 AsdControls read_asd_controls(const Params& params);
+/// The same without the gate, which then lets everything pass.
+AsdControls read_budget_controls(const Params& params);
 
 }  // namespace asdbench

@@ -164,16 +164,82 @@ TEST(MaskRulesTest, AsdWithOneControlLeftIsTheRegretGate) {
   EXPECT_GT(exceptions, 50U);
 }
 
+// A mask that accepts everything leaves ASD without its gate.
+TEST(MaskRulesTest, BudgetedIsAsdWithAnotherGate) {
+  using Options = std::vector<std::pair<std::string, std::string>>;
+  for (const Options& controls :
+       {Options{{"B", "2"}, {"M", "1"}}, Options{{"B", "4"}, {"M", "inf"}},
+        Options{{"B", "inf"}, {"M", "2"}}, Options{{"B", "0"}, {"M", "3"}},
+        Options{{"B", "0"}, {"M", "0"}, {"tie_policy", "literal"}},
+        Options{{"B", "3"}, {"M", "2"}, {"strict_head", "2"}}}) {
+    Options asd = controls, budgeted = controls;
+    asd.insert(asd.end(), {{"g", "inf"}});
+    budgeted.insert(budgeted.end(), {{"mask", "entropy_gate"}, {"h", "0"}});
+    const auto left = make("asd", asd), right = make("budgeted", budgeted);
+    const double budget = left->info().regret_budget.value();
+    SplitMix64 random(7);
+    for_blocks([&](const Block& block) {
+      const Ledger ledger(budget == 0 ? 0 : std::min(budget, 4.0) * random.uniform());
+      const Decision expected = left->decide(block, ledger, Rng());
+      const Decision got = right->decide(block, ledger, Rng());
+      EXPECT_EQ(got.accepted, expected.accepted);
+      EXPECT_EQ(got.target_token, expected.target_token);
+      EXPECT_EQ(got.blocked_by, expected.blocked_by);
+      EXPECT_EQ(got.strict_length, expected.strict_length);
+      ASSERT_EQ(got.exceptions.size(), expected.exceptions.size());
+      for (std::int32_t i = 0; i < got.exceptions.size(); ++i) {
+        EXPECT_EQ(got.exceptions[i].position, expected.exceptions[i].position);
+        EXPECT_EQ(got.exceptions[i].block_regret, expected.exceptions[i].block_regret);
+      }
+    });
+  }
+}
+
+TEST(MaskRulesTest, BudgetedWithoutLimitsIsTheMaskAndNeverAcceptsMore) {
+  const std::vector<std::pair<std::string, std::string>> masks{
+      {"top_k", "k"}, {"regret_gate", "tau"}, {"mars", ""}, {"ensemble", "w"}, {"typical", ""}};
+  for (const auto& [mask, key] : masks) {
+    SCOPED_TRACE(mask);
+    std::vector<std::pair<std::string, std::string>> own;
+    if (!key.empty()) own.emplace_back(key, key == "k" ? "3" : "0.7");
+    auto free = own, tight = own;
+    free.insert(free.end(), {{"mask", mask}, {"B", "inf"}, {"M", "inf"}});
+    tight.insert(tight.end(), {{"mask", mask}, {"B", "1"}, {"M", "1"}});
+    const auto alone = make(mask, own), unlimited = make("budgeted", free),
+               limited = make("budgeted", tight);
+    EXPECT_EQ(limited->info().needs_draft_logits, alone->info().needs_draft_logits);
+    EXPECT_EQ(limited->info().keeps, Keeps::kNothing);
+    EXPECT_EQ(limited->info().regret_budget, 1);
+    std::size_t cut = 0;
+    for_blocks([&](const Block& block) {
+      const Decision expected = alone->decide(block, Ledger(), Rng());
+      const Decision got = unlimited->decide(block, Ledger(), Rng());
+      EXPECT_EQ(got.accepted, expected.accepted);
+      EXPECT_EQ(got.target_token, expected.target_token);
+      const Decision less = limited->decide(block, Ledger(0.5), Rng());
+      EXPECT_LE(less.accepted, expected.accepted);
+      EXPECT_LE(less.exceptions.size(), 1);
+      for (const Exception& exception : less.exceptions) EXPECT_LE(0.5 + exception.block_regret, 1);
+      cut += less.accepted < expected.accepted ? 1 : 0;
+    });
+    EXPECT_GT(cut, 0U);
+  }
+  EXPECT_THROW(make("budgeted", {{"mask", "mars"}, {"B", "1"}, {"M", "1"}})
+                   ->decide({.stop = StopRule()}, Ledger(2), Rng()),
+               BlockError);
+}
+
 TEST(MaskRulesTest, RulesSayWhatTheyNeedAndKeep) {
   const std::set<std::string> need_draft{"cascade_diff", "cascade_opt", "ensemble", "fuzzy_js"};
-  const std::set<std::string> need_scores_only{"asd",          "cascade_tok3", "lenience",
-                                               "margin_ratio", "regret_gate",  "strict"};
+  const std::set<std::string> need_scores_only{
+      "asd", "budgeted", "cascade_tok3", "lenience", "margin_ratio", "regret_gate", "strict"};
   for (const VerifierFactory& factory : verifier_factories()) {
     Params params(factory.name, {});
     for (const char* key : {"tau", "kappa", "l", "alpha", "theta", "epsilon", "top_p", "h", "w",
                             "B", "g", "M", "k"}) {
       params.set(key, "1", {});
     }
+    params.set("mask", "regret_gate", {});
     const VerifierInfo info = factory.make(params)->info();
     EXPECT_EQ(info.name, factory.name);
     EXPECT_EQ(info.needs_draft_logits, need_draft.count(info.name) > 0) << info.name;
@@ -195,8 +261,14 @@ TEST(MaskRulesTest, ControlsOutsideTheirRangeAreRefused) {
                                                {"ensemble", "w", "2"}}) {
     EXPECT_THROW(make(rule, {{key, value}}), ConfigError) << rule;
   }
-  for (const char* rule : {"top_k", "margin_ratio", "lenience", "regret_gate", "ensemble", "asd",
-                           "prob_floor", "nucleus", "entropy_gate"}) {
+  for (const char* mask : {"asd", "strict", "budgeted", "oracle"}) {
+    EXPECT_THROW(make("budgeted", {{"mask", mask}, {"B", "1"}, {"M", "1"}, {"g", "1"}}),
+                 ConfigError);
+  }
+  EXPECT_THROW(make("budgeted", {{"mask", "top_k"}, {"k", "2"}, {"B", "1"}}), ConfigError);
+  EXPECT_THROW(make("budgeted", {{"mask", "top_k"}, {"B", "1"}, {"M", "1"}}), ConfigError);
+  for (const char* rule : {"budgeted", "top_k", "margin_ratio", "lenience", "regret_gate",
+                           "ensemble", "asd", "prob_floor", "nucleus", "entropy_gate"}) {
     EXPECT_THROW(make(rule, {}), ConfigError) << rule;
   }
   EXPECT_THROW(make("asd", {{"B", "8"}, {"g", "0.25"}, {"M", "1.5"}}), ConfigError);
