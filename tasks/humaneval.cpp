@@ -5,6 +5,7 @@
 #include "tasks/common/code_grader.h"
 #include "tasks/common/data_catalogue.h"
 #include "tasks/common/jsonl.h"
+#include "tasks/common/subsets.h"
 #include "tasks/task.h"
 
 namespace asdbench {
@@ -19,7 +20,12 @@ class HumanEval final : public Task {
  public:
   explicit HumanEval(const Params& params)
       : split_(params.choice("split", "test", {"test", "plus", "samples"})),
-        limits_(code_limits_of(params, split_ == "plus" ? 60 : 10)) {}
+        subset_(params.choice("subset", "all", subset_names("humaneval"))),
+        limits_(code_limits_of(params, split_ == "plus" ? 60 : 10)) {
+    if (split_ != "test" && subset_ != "all") {
+      params.fail("subset", "published rows are of split test; expected subset: all");
+    }
+  }
 
   TaskInfo info() const override {
     return {.name = "humaneval",
@@ -41,6 +47,7 @@ class HumanEval final : public Task {
     Samples samples;
     read_jsonl(file, [&](const JsonlRow& row) { samples.push_back(sample_of(row)); });
     refuse_duplicate_ids(samples, file.string());
+    take_subset(samples, "humaneval", subset_);
     return samples;
   }
 
@@ -84,6 +91,7 @@ class HumanEval final : public Task {
   }
 
   std::string split_;
+  std::string subset_;
   SandboxLimits limits_;
 };
 

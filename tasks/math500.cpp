@@ -5,6 +5,7 @@
 #include "tasks/common/data_catalogue.h"
 #include "tasks/common/jsonl.h"
 #include "tasks/common/math_graders.h"
+#include "tasks/common/subsets.h"
 #include "tasks/common/verdicts.h"
 #include "tasks/task.h"
 
@@ -26,7 +27,12 @@ class Math500 final : public Task {
  public:
   explicit Math500(const Params& params)
       : split_(params.choice("split", "test", {"test", "samples"})),
-        grader_(math_grader(params.choice("grader", "default", grader_names()))) {}
+        subset_(params.choice("subset", "all", subset_names("math500"))),
+        grader_(math_grader(params.choice("grader", "default", grader_names()))) {
+    if (split_ != "test" && subset_ != "all") {
+      params.fail("subset", "published rows are of split test; expected subset: all");
+    }
+  }
 
   TaskInfo info() const override {
     return {.name = "math500",
@@ -51,6 +57,7 @@ class Math500 final : public Task {
       sample.category = row.text("subject");
       samples.push_back(std::move(sample));
     });
+    take_subset(samples, "math500", subset_);
     return samples;
   }
 
@@ -72,6 +79,7 @@ class Math500 final : public Task {
 
  private:
   std::string split_;
+  std::string subset_;
   const MathGrader& grader_;
 };
 

@@ -9,6 +9,7 @@
 #include "tasks/common/data_catalogue.h"
 #include "tasks/common/jsonl.h"
 #include "tasks/common/reply_text.h"
+#include "tasks/common/subsets.h"
 #include "tasks/task.h"
 
 namespace asdbench {
@@ -74,7 +75,12 @@ class Mbpp final : public Task {
  public:
   explicit Mbpp(const Params& params)
       : split_(split_named(params.choice("split", "test", split_names()))),
-        limits_(code_limits_of(params, plus() ? 60 : 10)) {}
+        subset_(params.choice("subset", "all", subset_names("mbpp"))),
+        limits_(code_limits_of(params, plus() ? 60 : 10)) {
+    if (subset_ != "all" && std::string_view(split_.name) != "sanitized") {
+      params.fail("subset", "published rows are of split sanitized; expected split: sanitized");
+    }
+  }
 
   TaskInfo info() const override {
     return {.name = "mbpp",
@@ -98,6 +104,7 @@ class Mbpp final : public Task {
     };
     name == "sanitized" ? read_json_array(file, take) : read_jsonl(file, take);
     refuse_duplicate_ids(samples, file.string());
+    take_subset(samples, "mbpp", subset_);
     return samples;
   }
 
@@ -147,6 +154,7 @@ class Mbpp final : public Task {
   }
 
   const Split& split_;
+  std::string subset_;
   SandboxLimits limits_;
 };
 

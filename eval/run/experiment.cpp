@@ -70,7 +70,8 @@ TaskSet make_task_set(const Choice& choice, const RunConfig& config,
   const std::int64_t own_limit = params.integer("limit", kNoLimit, 1, kNoLimit);
   set.max_tokens = static_cast<std::int32_t>(
       params.integer("max_tokens", set.info.max_tokens, 1, std::int64_t{1} << 20));
-  const std::string order = params.choice("order", "seeded", {"seeded", "file"});
+  const std::string order =
+      params.choice("order", params.has("subset") ? "file" : "seeded", {"seeded", "file"});
   const std::vector<std::string>& graders = set.info.graders;
   ASDBENCH_CHECK(!graders.empty(), "a task names its graders");
   set.grader = params.choice("grader", graders.front(), graders);

@@ -67,7 +67,39 @@ TEST_F(Gsm8kTest, InfoNamesSplitLimitAndGraders) {
   EXPECT_EQ(make({})->turns(), 1);
   EXPECT_THROW(make({{"split", "valid"}}), ConfigError);
   EXPECT_THROW(make({{"grader", "lm_eval"}}), ConfigError);
-  EXPECT_THROW(make({{"shots", "5"}}), ConfigError);
+  EXPECT_THROW(make({{"shots", "9"}}), ConfigError);
+  EXPECT_THROW(make({{"split", "train"}, {"shots", "1"}}), ConfigError);
+  EXPECT_THROW(make({{"split", "train"}, {"subset", "eagle"}}), ConfigError);
+}
+
+TEST_F(Gsm8kTest, ShotsAreEarlierTurnsFromTheTrainingSplit) {
+  const auto task = make({{"split", "samples"}, {"shots", "8"}});
+  const DataDir ours = {"", ASDBENCH_SOURCE_DIR "/tasks/samples"};
+  const Samples samples = task->load(ours);
+  const Prompt prompt = task->prompt(samples[0], {});
+  ASSERT_EQ(prompt.messages.size(), 17u);
+  EXPECT_EQ(prompt.messages[0].content,
+            "A gardener plants 4 rows of 9 tulips. Rabbits eat 7 of them. How many tulips are "
+            "left?\nPlease reason step by step, and put your final answer within \\boxed{}.");
+  EXPECT_EQ(prompt.messages[1].role, Role::kAssistant);
+  EXPECT_EQ(prompt.messages[1].content,
+            "He plants 4 x 9 = 36 tulips.\nAfter the rabbits 36 - 7 = 29 are left.\nThe final "
+            "answer is \\boxed{29}.");
+  EXPECT_THAT(prompt.messages[11].content, HasSubstr("\\boxed{2,160}"));
+  const auto none = make({{"split", "samples"}});
+  EXPECT_EQ(prompt.messages[16].content, none->prompt(none->load(ours)[0], {}).messages[0].content);
+  EXPECT_EQ(task->questions(samples[0]), none->questions(samples[0]));
+  // No example is a question under test.
+  for (const Sample& sample : samples) {
+    for (int i = 1; i <= 8; ++i) {
+      EXPECT_NE(sample.field("question"), sample.field("example_" + std::to_string(i)));
+    }
+  }
+  std::ofstream(folder_ / "gsm8k.jsonl") << R"({"question": "a?", "answer": "#### 1"})"
+                                         << "\n";
+  std::ofstream(folder_ / "gsm8k_train.jsonl") << R"({"question": "b?", "answer": "#### 1"})"
+                                               << "\n";
+  EXPECT_THAT(message(*make({{"split", "samples"}, {"shots", "2"}})), HasSubstr("1 rows"));
 }
 
 TEST_F(Gsm8kTest, LoadsRowsWithIdsFromZeroAndGoldsAsWritten) {
