@@ -25,7 +25,7 @@ struct RunOptions {
   std::string database = "results/asdbench.db";
   std::int64_t limit = 0;
   std::string shard;
-  std::string device;
+  std::string device, split, grader;
   std::vector<std::string> overrides;
   bool json = false;
   bool allow_code_execution = false;
@@ -39,6 +39,8 @@ void add_common(CLI::App& command, RunOptions& options) {
   command.add_option("--shard", options.shard, "Part i of n of the samples, from 1: 2/4");
   command.add_option("--device", options.device, "cpu, cuda or auto, for every target")
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
+  command.add_option("--split", options.split, "For every task: samples needs no data");
+  command.add_option("--grader", options.grader, "For every task");
   command
       .add_option("--set", options.overrides,
                   "Override a value by its path, such as speed.groups=2; may be repeated")
@@ -66,6 +68,8 @@ ExperimentOptions experiment_options(const RunOptions& options) {
   out.shard = parse_shard(options.shard);
   out.device = options.device;
   out.allow_code_execution = options.allow_code_execution;
+  out.split = options.split;
+  out.grader = options.grader;
   return out;
 }
 

@@ -184,6 +184,12 @@ Experiment make_experiment(RunConfig config, const ExperimentOptions& options) {
   RunConfig& run = experiment.config;
   // Cheap checks first: a misspelt rule must not wait for a data set to load.
   for (const Choice& choice : run.verifiers) experiment.rules.push_back(make_rule_set(choice));
+  for (Choice& choice : run.tasks) {
+    if (!options.split.empty()) choice.params.replace("split", options.split, {.file = "--split"});
+    if (!options.grader.empty()) {
+      choice.params.replace("grader", options.grader, {.file = "--grader"});
+    }
+  }
   for (const Choice& choice : run.drafters) experiment.drafters.push_back(make_drafter_set(choice));
   for (const Choice& choice : run.decodings) {
     experiment.decodings.push_back(make_decoding_set(choice));

@@ -39,6 +39,7 @@ struct ExperimentOptions {
   std::string device;  // overrides every target's; "" leaves them
   /// Whether the user agreed to run what a model writes. ConfigError when a task does so otherwise.
   bool allow_code_execution = false;
+  std::string split, grader;  // override every task's; "" leaves them
 };
 
 /// A task of the matrix with the samples that a run takes from it.

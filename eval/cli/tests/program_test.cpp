@@ -166,6 +166,23 @@ TEST_F(ProgramTest, SpeedPhaseGivesRatiosAndIsNotRepeated) {
   EXPECT_THAT(second.out, HasSubstr("timed 0 speed groups"));
 }
 
+TEST_F(ProgramTest, SplitAndGraderAreForEveryTask) {
+  const fs::path path = folder_ / "official.yaml";
+  write_file(path,
+             "run: {name: test}\n"
+             "matrix:\n"
+             "  task: [gsm8k, {mmlu: {split: val}}, alpaca]\n"
+             "  target: [toy]\n"
+             "  drafter: [none]\n"
+             "  verifier: [strict]\n");
+  const Outcome plan = run({"plan", path.string(), "--split", "samples"});
+  EXPECT_EQ(plan.code, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr("mmlu"));
+  const Outcome grader = run({"plan", path.string(), "--split", "samples", "--grader", "qwen"});
+  EXPECT_EQ(grader.code, 2);
+  EXPECT_THAT(grader.err, HasSubstr("unknown grader \"qwen\""));
+}
+
 TEST_F(ProgramTest, UsageErrorsSayWhereAndEndWithTwo) {
   const Outcome misspelt = run({"run", config("typo.yaml", "azd").string(), "--db", database()});
   EXPECT_EQ(misspelt.code, 2);
