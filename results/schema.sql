@@ -106,6 +106,39 @@ CREATE TABLE score (                          -- one grader's word on one comple
   UNIQUE (output_id, scorer, scorer_version)
 ) STRICT;
 
+CREATE TABLE judgement (                      -- a judge's word on one reply, or on a pair of replies
+  id INTEGER PRIMARY KEY,
+  output_id INTEGER NOT NULL REFERENCES output(id) ON DELETE CASCADE,
+  kind TEXT NOT NULL CHECK (kind IN ('single', 'pair')),
+  baseline TEXT NOT NULL CHECK (baseline IN ('', 'strict', 'reference')),  -- what a pair is against
+  baseline_output_id INTEGER REFERENCES output(id) ON DELETE CASCADE,      -- NULL for a reference text
+  place INTEGER NOT NULL CHECK (place IN (0, 1, 2)),  -- of the reply in its pair: shown first or second; 0 for a rating
+  judge TEXT NOT NULL,                        -- the model that was asked for
+  version TEXT NOT NULL,                      -- what it calls itself; of a local target its digest; '' unknown
+  prompts TEXT NOT NULL,                      -- the set of prompts: own-1, or a file and its digest
+  prompt_sha256 TEXT NOT NULL,                -- of judge, seed, limit and the whole prompt
+  seed INTEGER NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('done', 'failed', 'equal')),  -- equal: both replies are the same text, nobody was asked
+  error TEXT,
+  reply TEXT,                                 -- the judge's own words
+  finish TEXT,                                -- how they ended, as the judge says
+  prompt_tokens INTEGER,                      -- NULL: not told, or not asked for this row
+  reply_tokens INTEGER,
+  judged TEXT NOT NULL,                       -- UTC, ISO 8601
+  UNIQUE (output_id, kind, baseline, place, judge, prompts, seed),
+  CHECK ((kind = 'pair') = (baseline <> '')),
+  CHECK ((kind = 'pair') = (place <> 0)),
+  CHECK ((status = 'failed') = (error IS NOT NULL)),
+  CHECK ((status = 'done') = (reply IS NOT NULL))
+) STRICT;
+
+CREATE TABLE rating (                         -- what a grader read from it
+  judgement_id INTEGER NOT NULL REFERENCES judgement(id) ON DELETE CASCADE,
+  grader TEXT NOT NULL,
+  value REAL,                                 -- rating from 1 to 10, or preference from 1 (baseline) to 2; NULL: none
+  PRIMARY KEY (judgement_id, grader)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE pass (                           -- one target forward over one block of drafts
   output_id INTEGER NOT NULL REFERENCES output(id) ON DELETE CASCADE,
   number INTEGER NOT NULL,                    -- from 0

@@ -279,6 +279,34 @@ void ResultStore::add_score(std::int64_t output_id, const ScoreRow& score) {
   });
 }
 
+void ResultStore::save_judgement(const JudgementRow& judgement) {
+  guarded(state_->file, "record a judgement", [&] {
+    SQLite::Transaction transaction(state_->database, kImmediate);
+    SQLite::Statement remove(state_->database, R"(
+      DELETE FROM judgement WHERE output_id = ? AND kind = ? AND baseline = ? AND place = ?
+        AND judge = ? AND prompts = ? AND seed = ?)");
+    execute(remove, judgement.output_id, judgement.kind, judgement.baseline, judgement.place,
+            judgement.judge, judgement.prompts, judgement.seed);
+    // A judge may be silent: of a done one an empty reply is a reply.
+    std::optional<std::string> reply;
+    if (judgement.status == "done") reply = judgement.reply;
+    SQLite::Statement insert(state_->database, R"(
+      INSERT INTO judgement (judged, output_id, kind, baseline, baseline_output_id, place, judge,
+        version, prompts, prompt_sha256, seed, status, error, reply, finish, prompt_tokens,
+        reply_tokens)
+      VALUES (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))");
+    execute(insert, judgement.output_id, judgement.kind, judgement.baseline,
+            judgement.baseline_output_id, judgement.place, judgement.judge, judgement.version,
+            judgement.prompts, judgement.prompt_sha256, judgement.seed, judgement.status,
+            unless_empty(judgement.error), reply, unless_empty(judgement.finish),
+            judgement.prompt_tokens, judgement.reply_tokens);
+    const std::int64_t id = state_->database.getLastInsertRowid();
+    SQLite::Statement rating(state_->database, "INSERT INTO rating VALUES (?, ?, ?)");
+    for (const auto& [grader, value] : judgement.ratings) execute(rating, id, grader, value);
+    transaction.commit();
+  });
+}
+
 void ResultStore::save_group(const std::vector<SpeedSlotRow>& slots,
                              const std::string& void_reason) {
   ASDBENCH_CHECK(!slots.empty(), "a group has slots");

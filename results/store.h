@@ -64,6 +64,22 @@ struct StoredCompletion {
   std::string sample_id, text;
 };
 
+/// A judge's word on one reply (kind "single") or on a pair ("pair").
+struct JudgementRow {
+  std::int64_t output_id = 0;
+  std::string kind;
+  std::string baseline;  // "strict" or "reference" for a pair
+  std::optional<std::int64_t> baseline_output_id;
+  std::int64_t place = 0;  // of the reply in its pair: 1 or 2
+  std::string judge, version, prompts, prompt_sha256;
+  std::int64_t seed = 0;
+  std::string status;  // "done", "failed", "equal"
+  std::string error;   // of a failed one
+  std::string reply, finish;
+  std::optional<std::int64_t> prompt_tokens, reply_tokens;
+  std::vector<std::pair<std::string, std::optional<double>>> ratings;  // (grader, value)
+};
+
 /// One quantity of the machine during one slot.
 struct SlotEnvironmentRow {
   std::string name;
@@ -146,6 +162,9 @@ class ResultStore {
   /// Adds a score to a stored output; a score of the same scorer and version stays as it is, unless
   /// its outcome is runner_error.
   void add_score(std::int64_t output_id, const ScoreRow& score);
+  /// A judgement and its ratings in one transaction. It takes the place of one of the same output,
+  /// kind, baseline, place, judge, prompts and seed.
+  void save_judgement(const JudgementRow& judgement);
   /// All slots of one group of one set in one transaction; StoreError when the set has the group
   /// already. A group with a `void_reason` is kept and counts nowhere.
   void save_group(const std::vector<SpeedSlotRow>& slots, const std::string& void_reason = "");

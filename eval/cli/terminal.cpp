@@ -69,7 +69,10 @@ void ProgressLine::show(const ProgressEvent& event) {
     phase_ = phase;
     started_ = now;
     first_done_ = event.done;
+  } else if (now - drawn_ < std::chrono::milliseconds(50) && event.done < event.total) {
+    return;  // faster than anybody reads
   }
+  drawn_ = now;
   std::string text = fmt::format("{}: {}", event.phase, event.what);
   if (event.total > 0) {
     text += fmt::format("  {}/{}", event.done, event.total);
@@ -112,6 +115,14 @@ Paths default_paths() {
           .data = from_environment("ASDBENCH_DATA", "data"),
           .samples = shipped("tasks/samples", ASDBENCH_SAMPLES_DIR),
           .drafters = shipped("drafters", ASDBENCH_DRAFTERS_DIR)};
+}
+
+void require_database(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    throw StoreError(
+        fmt::format("{}: no such file; expected a database that `asdbench run` has written", path));
+  }
 }
 
 }  // namespace asdbench::cli

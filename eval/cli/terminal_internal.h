@@ -33,6 +33,7 @@ class ProgressLine {
   std::string phase_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::int64_t first_done_ = 0;
+  std::chrono::steady_clock::time_point drawn_;
 };
 
 /// "1 h 02 min", "3 min 20 s", "12 s".
@@ -41,6 +42,9 @@ std::string duration_text(double seconds);
 /// ASDBENCH_MODELS or "models", ASDBENCH_DATA or "data", and the samples of the installation or the
 /// source tree.
 Paths default_paths();
+
+/// StoreError when there is no such file: opened for writing, it would be made.
+void require_database(const std::string& path);
 
 /// Version, commit and whether the tree had changes when this program was built.
 struct BuildInfo {

@@ -10,6 +10,7 @@
 #include "eval/core/digest.h"
 #include "eval/core/error.h"
 #include "eval/core/json.h"
+#include "eval/run/stored_task.h"
 #include "runners/drafter.h"
 
 namespace asdbench {
@@ -44,16 +45,6 @@ void order_by_seed(Samples& samples, std::uint64_t seed) {
   samples = std::move(ordered);
 }
 
-std::string digest_of(const Samples& samples) {
-  Sha256 digest;
-  for (const Sample& sample : samples) {
-    Json body = {{"id", sample.id}, {"targets", sample.targets}, {"cluster", sample.cluster}};
-    for (const auto& [name, value] : sample.fields) body["fields"][name] = value;
-    digest.update(canonical_json(body)).update("\n");
-  }
-  return digest.finish_hex();
-}
-
 TaskSet make_task_set(const Choice& choice, const RunConfig& config,
                       const ExperimentOptions& options) {
   const Params& params = choice.params;
@@ -86,7 +77,7 @@ TaskSet make_task_set(const Choice& choice, const RunConfig& config,
   }
   set.samples = set.task->load({.data = options.paths.data, .samples = options.paths.samples});
   set.available = static_cast<std::int64_t>(set.samples.size());
-  set.data_sha256 = digest_of(set.samples);
+  set.data_sha256 = data_digest(set.samples);
   if (order == "seeded") order_by_seed(set.samples, config.seed);
   const auto limit = static_cast<std::size_t>(options.limit.value_or(own_limit));
   if (set.samples.size() > limit) set.samples.resize(limit);
@@ -184,12 +175,6 @@ Experiment make_experiment(RunConfig config, const ExperimentOptions& options) {
   RunConfig& run = experiment.config;
   // Cheap checks first: a misspelt rule must not wait for a data set to load.
   for (const Choice& choice : run.verifiers) experiment.rules.push_back(make_rule_set(choice));
-  for (Choice& choice : run.tasks) {
-    if (!options.split.empty()) choice.params.replace("split", options.split, {.file = "--split"});
-    if (!options.grader.empty()) {
-      choice.params.replace("grader", options.grader, {.file = "--grader"});
-    }
-  }
   for (const Choice& choice : run.drafters) experiment.drafters.push_back(make_drafter_set(choice));
   for (const Choice& choice : run.decodings) {
     experiment.decodings.push_back(make_decoding_set(choice));
@@ -197,6 +182,12 @@ Experiment make_experiment(RunConfig config, const ExperimentOptions& options) {
   if (!options.device.empty()) {
     for (Choice& choice : run.targets) {
       choice.params.replace("device", options.device, {.file = "--device"});
+    }
+  }
+  for (Choice& choice : run.tasks) {
+    if (!options.split.empty()) choice.params.replace("split", options.split, {.file = "--split"});
+    if (!options.grader.empty()) {
+      choice.params.replace("grader", options.grader, {.file = "--grader"});
     }
   }
   experiment.cells = expand(run);

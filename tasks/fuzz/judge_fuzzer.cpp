@@ -1,11 +1,12 @@
-// Any bytes as a judge's reply, and any as the answer that it was shown: values of the scale or
-// nothing, and no mark that comes out of an answer.
+// Any bytes as a judge's reply or its server's, and any as the answer that it was shown: values of
+// the scale or nothing, and no mark that comes out of an answer.
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "eval/core/error.h"
+#include "tasks/common/chat_client.h"
 #include "tasks/common/judge_text.h"
 
 using namespace asdbench;
@@ -26,6 +27,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ASDBENCH_CHECK(!ranking || *ranking == 1 || *ranking == 2, "a rank is 1 or 2");
   const auto pair = judge_score_pair(text);
   ASDBENCH_CHECK(!pair || *pair == 0 || *pair == 1 || *pair == 2, "a preference is 0, 1 or 2");
+  const ChatOutcome outcome = read_chat_body(std::string(text));
+  ASDBENCH_CHECK((outcome.fault == ChatFault::kNone) != outcome.reply.text.empty(),
+                 "a body gives words or a fault");
   const std::string plain = without_marks(shown);
   ASDBENCH_CHECK(!judge_winner(plain), "no winner comes out of an answer");
   ASDBENCH_CHECK(without_marks(plain) == plain, "marks go at once");

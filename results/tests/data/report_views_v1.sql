@@ -77,7 +77,7 @@ WITH latest AS (
   JOIN score ON score.output_id = output.id AND score.scorer = cell.grader
   GROUP BY cell.id
 )
-SELECT output.id AS output_id, output.cell_id, score.verdict, score.answer
+SELECT output.id AS output_id, output.cell_id, score.verdict, score.value, score.answer, score.outcome
 FROM latest JOIN output ON output.cell_id = latest.cell_id
 JOIN score ON score.output_id = output.id AND score.scorer = latest.grader
   AND score.scorer_version = latest.scorer_version;
@@ -267,3 +267,40 @@ FROM slot_environment
 JOIN speed_slot ON speed_slot.group_id = slot_environment.group_id AND speed_slot.slot = slot_environment.slot
 JOIN speed_group ON speed_group.id = slot_environment.group_id
 GROUP BY speed_group.set_key, speed_slot.cell_id, slot_environment.name;
+
+-- Verdicts of each cell's own grader by category, cluster and turn. A cluster is a subject, or the conversation that
+-- bears its sample's id.
+CREATE VIEW breakdown AS
+SELECT output.cell_id, output.category, output.cluster, output.turn,
+       max(output.cluster = output.sample_id) AS conversation, sum(verdict.verdict <> 'unscored') AS n,
+       sum(verdict.verdict = 'correct') AS correct, sum(verdict.verdict = 'no_answer') AS no_answer,
+       sum(output.finish_reason IN ('length', 'context_limit')) AS capped,
+       sum(verdict.verdict = 'correct' AND output.finish_reason NOT IN ('length', 'context_limit')) AS uncapped_correct
+FROM verdict JOIN output ON output.id = verdict.output_id
+GROUP BY output.cell_id, output.category, output.cluster, output.turn;
+
+-- Code runs of each cell's own grader by the class of their end.
+CREATE VIEW outcome AS
+SELECT cell_id, outcome, count(*) AS runs, sum(count(*)) OVER (PARTITION BY cell_id) AS all_runs
+FROM verdict WHERE outcome IS NOT NULL GROUP BY cell_id, outcome;
+
+-- Ratings and preferences by judge: how many were asked for, how many came, and their sum. Failed judgements have no value.
+CREATE VIEW judged AS
+SELECT output.cell_id, judgement.kind, judgement.judge, judgement.prompts, judgement.seed, judgement.baseline,
+       rating.grader, output.category, output.turn, count(*) AS asked, count(rating.value) AS rated,
+       sum(rating.value) AS total, avg(rating.value) AS mean, max(judgement.judged) AS latest
+FROM judgement JOIN output ON output.id = judgement.output_id JOIN rating ON rating.judgement_id = judgement.id
+GROUP BY output.cell_id, judgement.kind, judgement.judge, judgement.prompts, judgement.seed, judgement.baseline,
+         rating.grader, output.category, output.turn;
+
+-- Preference for each reply over its baseline, 1 to 2: the mean over the orders that were asked, NULL when one of them
+-- gave none.
+CREATE VIEW preference AS
+SELECT output.cell_id, output.sample_id, output.repeat, output.turn, output.category, judgement.judge,
+       judgement.prompts, judgement.seed, judgement.baseline, count(*) AS orders,
+       max(judgement.status = 'equal') AS equal, max(judgement.judged) AS latest,
+       CASE WHEN count(rating.value) = count(*) THEN avg(rating.value) END AS value
+FROM judgement JOIN output ON output.id = judgement.output_id
+JOIN rating ON rating.judgement_id = judgement.id AND rating.grader = 'default'
+WHERE judgement.kind = 'pair'
+GROUP BY judgement.output_id, judgement.judge, judgement.prompts, judgement.seed, judgement.baseline;
