@@ -19,7 +19,7 @@ struct Options {
   std::string format = "terminal";
   std::string output;
   bool outputs = false;
-  std::string capped = "wrong";
+  std::string capped;
   std::vector<std::string> compare;
   std::string view;
   bool schema = false;
@@ -28,9 +28,10 @@ struct Options {
 /// The matrix and the views behind the sections, for machines: numbers keep their types.
 std::string report_json(const ResultStore& store) {
   Json out = {{"matrix", parse_json(matrix_json(store.matrix()))}};
-  for (const char* view : {"acceptance", "paired", "ledger", "length", "speed", "speed_bound",
-                           "group_speed", "accept_histogram", "block_position", "blocked",
-                           "regret_histogram", "exception_position"}) {
+  for (const char* view :
+       {"accuracy", "acceptance", "paired", "ledger", "length", "breakdown", "outcome", "judged",
+        "preference", "speed", "speed_bound", "group_speed", "accept_histogram", "block_position",
+        "blocked", "regret_histogram", "exception_position"}) {
     out[view] = rows_json(store, view);
   }
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -45,7 +46,9 @@ std::string report_text(const ResultStore& store, const Options& options) {
     return view_csv(store, options.view);
   }
   ReportOptions content;
-  content.capped = options.capped == "wrong" ? Capped::kWrong : Capped::kAsScored;
+  content.capped = options.capped == "wrong"       ? Capped::kWrong
+                   : options.capped == "as_scored" ? Capped::kAsScored
+                                                   : Capped::kByGrader;
   for (const std::string& file : options.compare) content.published.push_back(read_published(file));
   if (options.format == "csv") return matrix_csv(store.matrix());
   if (options.format == "json") return report_json(store);
@@ -99,9 +102,9 @@ void add_report(CLI::App& app, Action& action) {
       ->capture_default_str();
   command
       ->add_option("--capped", options->capped,
-                   "How a reply that hit its limit counts: wrong or as_scored")
-      ->check(CLI::IsMember({"wrong", "as_scored"}))
-      ->capture_default_str();
+                   "How a reply that hit its limit counts: wrong (what our grader takes when this "
+                   "is not given) or as_scored (what graders that reproduce others take)")
+      ->check(CLI::IsMember({"wrong", "as_scored"}));
   command->add_flag("--outputs", options->outputs,
                     "Dump outputs and scores, one a line, without ids and times");
   command->add_option("--compare", options->compare,

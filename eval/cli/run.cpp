@@ -155,8 +155,10 @@ ExitCode run(const RunOptions& options) {
     }
     print(out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   } else {
-    const Capped capped =
-        experiment.config.capped == CappedPolicy::kWrong ? Capped::kWrong : Capped::kAsScored;
+    const CappedPolicy policy = experiment.config.capped;
+    const Capped capped = policy == CappedPolicy::kWrong      ? Capped::kWrong
+                          : policy == CappedPolicy::kAsScored ? Capped::kAsScored
+                                                              : Capped::kByGrader;
     for (const Table& table : matrix_tables(matrix, capped)) print(to_terminal(table) + "\n");
     print_checks(checks);
     print(fmt::format("decoded {} samples, reused {}, timed {} speed groups; database {}\n",

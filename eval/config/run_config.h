@@ -35,7 +35,9 @@ struct SpeedConfig {
   std::int32_t warmup_most = 30;  // until the last three agree, no more than these
 };
 
-enum class CappedPolicy : std::uint8_t { kWrong, kAsScored };
+/// kByGrader: nothing was said; wrong for our default grader, as scored for one that reproduces
+/// another's figures.
+enum class CappedPolicy : std::uint8_t { kByGrader, kWrong, kAsScored };
 
 struct RunConfig {
   std::filesystem::path file;
@@ -51,7 +53,7 @@ struct RunConfig {
   std::vector<std::map<std::string, std::string>> skip;
   std::string baseline_verifier = "strict";
   SpeedConfig speed_config;
-  CappedPolicy capped = CappedPolicy::kWrong;
+  CappedPolicy capped = CappedPolicy::kByGrader;
 };
 
 /// Indices into the axes of the configuration.

@@ -11,21 +11,26 @@
 namespace asdbench {
 namespace {
 
+constexpr std::string_view kDefaultGrader = "default";
+
 bool is_plain(const MatrixRow& row) { return row.drafter == "none"; }
 
 /// What a table has in common, but for the drafter.
 auto setting(const MatrixRow& row) {
-  return std::tie(row.task, row.split, row.task_options, row.target, row.device, row.max_tokens,
-                  row.batch);
+  return std::tie(row.task, row.split, row.task_options, row.grader, row.target, row.device,
+                  row.max_tokens, row.batch);
 }
 
-std::string title_of(const MatrixRow& row, const std::string& drafter, std::int64_t n) {
-  return fmt::format("task {} · target {} · drafter {} · device {} · n = {}", task_name(row),
-                     row.target, drafter, row.device, n);
+/// `unscored`: replies without a verdict, such as those that only a judge can rate.
+std::string title_of(const MatrixRow& row, const std::string& drafter, std::int64_t n,
+                     std::int64_t unscored) {
+  std::string title = fmt::format("task {} · target {} · drafter {} · device {} · n = {}",
+                                  task_name(row), row.target, drafter, row.device, n);
+  return unscored == 0 ? title : title + fmt::format(", {} unscored", unscored);
 }
 
 std::vector<std::string> cells_of(const MatrixRow& row, Capped policy) {
-  const bool wrong = policy == Capped::kWrong;
+  const bool wrong = capped_is_wrong(row, policy);
   const Estimate& accuracy = wrong ? row.accuracy_capped_wrong : row.accuracy_as_scored;
   const Estimate& other = wrong ? row.accuracy_as_scored : row.accuracy_capped_wrong;
   const std::string vs_strict =
@@ -33,8 +38,9 @@ std::vector<std::string> cells_of(const MatrixRow& row, Capped policy) {
           ? std::string(kUndefined)
           : decimal_interval(row.vs_strict.estimate, row.vs_strict.low, row.vs_strict.high, 3);
   std::string capped = std::string(kUndefined);
-  if (row.n > 0) {
-    capped = fmt::format("{} of {}; {}", row.capped, row.n, percent(other.estimate));
+  const std::int64_t replies = row.n + row.unscored;
+  if (replies > 0) {
+    capped = fmt::format("{} of {}; {}", row.capped, replies, percent(other.estimate));
   }
   std::string name = rule_name(row);
   if (row.failed > 0) name += fmt::format(" ({} failed)", row.failed);
@@ -91,11 +97,21 @@ Json to_json(const MatrixRow& row) {
 
 }  // namespace
 
+bool capped_is_wrong(const std::string& grader, Capped policy) {
+  return policy == Capped::kWrong || (policy == Capped::kByGrader && grader == kDefaultGrader);
+}
+
+bool capped_is_wrong(const MatrixRow& row, Capped policy) {
+  return capped_is_wrong(row.grader, policy);
+}
+
 bool same_setting(const MatrixRow& a, const MatrixRow& b) { return setting(a) == setting(b); }
 
 std::string rule_name(const MatrixRow& row) {
   if (is_plain(row)) return "plain (no drafter)";
-  return row.verifier_options.empty() ? row.verifier : row.verifier + " " + row.verifier_options;
+  std::string name = row.verifier;
+  if (!row.verifier_options.empty()) name += " " + row.verifier_options;
+  return row.verifier_keeps == "nothing" ? name + " (lossy)" : name;
 }
 
 std::string drafter_name(const MatrixRow& row) {
@@ -109,20 +125,19 @@ std::string task_name(const MatrixRow& row) {
   } else if (row.split != "test") {
     task += " (" + row.split + ")";
   }
-  return row.task_options.empty() ? task : task + " " + row.task_options;
+  if (!row.task_options.empty()) task += " " + row.task_options;
+  // Figures of a profile that reproduces another harness are never taken for ours.
+  return row.grader == kDefaultGrader ? task : task + " grader=" + row.grader;
 }
 
 std::vector<Table> matrix_tables(const std::vector<MatrixRow>& rows, Capped capped) {
-  const std::vector<Column> columns = {
-      {"verifier", Align::kLeft},
-      {"accuracy [95 % CI]", Align::kLeft},
-      {"speed vs strict [95 % CI]", Align::kLeft},
-      {"speed vs plain", Align::kLeft},
-      {"accept length", Align::kRight},
-      {"tokens/s", Align::kRight},
-      {capped == Capped::kWrong ? "capped; accuracy as scored"
-                                : "capped; accuracy with capped wrong",
-       Align::kLeft}};
+  const std::vector<Column> columns = {{"verifier", Align::kLeft},
+                                       {"accuracy [95 % CI]", Align::kLeft},
+                                       {"speed vs strict [95 % CI]", Align::kLeft},
+                                       {"speed vs plain", Align::kLeft},
+                                       {"accept length", Align::kRight},
+                                       {"tokens/s", Align::kRight},
+                                       {"", Align::kLeft}};
   std::vector<Table> tables;
   std::vector<std::pair<const MatrixRow*, std::string>>
       keys;  // the setting and drafter of each table
@@ -142,16 +157,20 @@ std::vector<Table> matrix_tables(const std::vector<MatrixRow>& rows, Capped capp
   }
   for (const auto& [first, drafter] : keys) {
     Table table{.title = "", .columns = columns, .rows = {}};
-    std::int64_t n = 0;
+    std::int64_t n = 0, unscored = 0;
     for (const bool plain : {true, false}) {
       for (const MatrixRow& row : rows) {
         if (setting(row) != setting(*first) || is_plain(row) != plain) continue;
         if (!plain && drafter_name(row) != drafter) continue;
         table.rows.push_back(cells_of(row, capped));
         n = std::max(n, row.n);
+        unscored = std::max(unscored, row.unscored);
       }
     }
-    table.title = title_of(*first, drafter, n);
+    table.columns.back().header = capped_is_wrong(*first, capped)
+                                      ? "capped; accuracy as scored"
+                                      : "capped; accuracy with capped wrong";
+    table.title = title_of(*first, drafter, n, unscored);
     tables.push_back(std::move(table));
   }
   return tables;

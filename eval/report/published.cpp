@@ -240,7 +240,7 @@ class OurFigures {
       if (reference <= 0) return {};
       return {100 * (row.number("output_tokens").value_or(0) / reference - 1), {}, {}};
     }
-    const bool wrong = evidence_.capped == Capped::kWrong;
+    const bool wrong = capped_is_wrong(evidence_.cells.at(row.count("cell_id")), evidence_.capped);
     const PairedCounts counts{.n = row.count("n"),
                               .b = row.count(wrong ? "b" : "b_as_scored"),
                               .c = row.count(wrong ? "c" : "c_as_scored")};

@@ -12,29 +12,27 @@ namespace asdbench {
 namespace {
 
 Table all_cells(const Cells& cells, Capped capped) {
-  Table table{
-      .title = "",
-      .columns = {{"task"},
-                  {"target"},
-                  {"drafter"},
-                  {"verifier"},
-                  {"n", Align::kRight},
-                  {"accuracy [95 % CI]"},
-                  {"speed vs strict [95 % CI]"},
-                  {"speed vs plain [95 % CI]"},
-                  {"accept length", Align::kRight},
-                  {"tokens/s", Align::kRight},
-                  {"capped", Align::kRight},
-                  {capped == Capped::kWrong ? "accuracy as scored" : "accuracy, capped wrong",
-                   Align::kRight},
-                  {"no answer", Align::kRight},
-                  {"failed", Align::kRight}},
-      .rows = {}};
+  Table table{.title = "",
+              .columns = {{"task"},
+                          {"target"},
+                          {"drafter"},
+                          {"verifier"},
+                          {"n", Align::kRight},
+                          {"accuracy [95 % CI]"},
+                          {"speed vs strict [95 % CI]"},
+                          {"speed vs plain [95 % CI]"},
+                          {"accept length", Align::kRight},
+                          {"tokens/s", Align::kRight},
+                          {"capped", Align::kRight},
+                          {"accuracy by the other policy for capped", Align::kRight},
+                          {"no answer", Align::kRight},
+                          {"failed", Align::kRight}},
+              .rows = {}};
   const auto ratio = [](const Estimate& value) {
     return decimal_interval(value.estimate, value.low, value.high, 3);
   };
   for (const MatrixRow& row : cells.rows()) {
-    const bool wrong = capped == Capped::kWrong;
+    const bool wrong = capped_is_wrong(row, capped);
     const Estimate& accuracy = wrong ? row.accuracy_capped_wrong : row.accuracy_as_scored;
     const Estimate& other = wrong ? row.accuracy_as_scored : row.accuracy_capped_wrong;
     table.rows.push_back(
@@ -138,16 +136,39 @@ Report make_report(const ResultStore& store, const ReportOptions& options) {
   report.title = "asdbench report";
   report.matrix = matrix_tables(cells.rows(), options.capped);
   report.all_cells = all_cells(cells, options.capped);
-  report.sections = {
-      flags_section(evidence),      tradeoff_section(evidence),   quality_section(evidence),
-      frontier_section(evidence),   acceptance_section(evidence), regret_section(evidence),
-      divergence_section(evidence), length_section(evidence),     speed_section(evidence)};
+  report.sections = {flags_section(evidence), tradeoff_section(evidence),
+                     quality_section(evidence)};
+  // What only some tasks have is left out elsewhere.
+  for (Section& section : std::vector<Section>{
+           replies_section(evidence), categories_section(evidence), subjects_section(evidence),
+           outcomes_section(evidence), judged_section(evidence), fidelity_section(evidence)}) {
+    if (!section.blocks.empty() || !section.note.empty()) {
+      report.sections.push_back(std::move(section));
+    }
+  }
+  for (const auto& of : {frontier_section, acceptance_section, regret_section, divergence_section,
+                         length_section, speed_section}) {
+    report.sections.push_back(of(evidence));
+  }
   for (const Published& published : options.published) {
     report.sections.push_back(published_section(evidence, published));
   }
   report.sections.push_back(examples_section(evidence));
   report.sections.push_back(environment_section(evidence));
   return report;
+}
+
+std::vector<Table> grader_tables(const ResultStore& store, Capped capped) {
+  const Cells cells(store);
+  std::vector<Table> tables;
+  each_table(replies_section({.store = store,
+                              .cells = cells,
+                              .capped = capped,
+                              .accept_lengths = {},
+                              .paired = {},
+                              .ledger = {}}),
+             [&](const Table& table) { tables.push_back(table); });
+  return tables;
 }
 
 std::vector<std::string> reporter_names() { return {"terminal", "md", "latex", "html"}; }

@@ -13,12 +13,15 @@
 namespace asdbench {
 
 struct ReportOptions {
-  Capped capped = Capped::kWrong;
+  Capped capped = Capped::kByGrader;
   std::vector<Published> published;  // set beside ours
 };
 
 /// Reads the views and lays every section out. StoreError when the file lacks them.
 Report make_report(const ResultStore& store, const ReportOptions& options);
+
+/// What every grader found in the replies of each cell, side by side.
+std::vector<Table> grader_tables(const ResultStore& store, Capped capped = Capped::kByGrader);
 
 class Reporter {
  public:

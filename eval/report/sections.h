@@ -52,7 +52,7 @@ struct RatioIntervals {
 struct Evidence {
   const ResultStore& store;
   const Cells& cells;
-  Capped capped = Capped::kWrong;
+  Capped capped = Capped::kByGrader;
   RatioIntervals accept_lengths;  // of every cell, by its requests
   // Views that several sections read, each scanning all outputs.
   ViewRows paired;                         // by cell, strict before plain
@@ -68,6 +68,12 @@ Section regret_section(const Evidence& evidence);
 Section divergence_section(const Evidence& evidence);
 Section length_section(const Evidence& evidence);
 Section speed_section(const Evidence& evidence);
+Section replies_section(const Evidence& evidence);
+Section categories_section(const Evidence& evidence);
+Section subjects_section(const Evidence& evidence);
+Section outcomes_section(const Evidence& evidence);
+Section judged_section(const Evidence& evidence);
+Section fidelity_section(const Evidence& evidence);
 Section examples_section(const Evidence& evidence);
 Section environment_section(const Evidence& evidence);
 

@@ -16,7 +16,7 @@ std::string whole(std::int64_t value) { return std::to_string(value); }
 std::string points_of(double share) { return fmt::format("{:+.2f}", 100 * share); }
 
 const Estimate& accuracy_of(const MatrixRow& row, Capped capped) {
-  return capped == Capped::kWrong ? row.accuracy_capped_wrong : row.accuracy_as_scored;
+  return capped_is_wrong(row, capped) ? row.accuracy_capped_wrong : row.accuracy_as_scored;
 }
 
 std::string share_of(std::int64_t part, std::int64_t all) {
@@ -96,9 +96,9 @@ Section quality_section(const Evidence& evidence) {
                           {"diverged only: right / reference right of n"},
                           {"certifiable", Align::kRight}},
               .rows = {}};
-  const bool wrong = evidence.capped == Capped::kWrong;
   for (const ViewRow& row : evidence.paired) {
     const std::int64_t id = row.count("cell_id");
+    const bool wrong = capped_is_wrong(evidence.cells.at(id), evidence.capped);
     const PairedCounts counts{.n = row.count("n"),
                               .b = row.count(wrong ? "b" : "b_as_scored"),
                               .c = row.count(wrong ? "c" : "c_as_scored")};

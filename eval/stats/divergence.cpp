@@ -1,27 +1,50 @@
-// Levenshtein with one row between common ends; ledger sums.
+// Levenshtein between common ends, 64 rows at a time; ledger sums.
 #include "eval/stats/divergence.h"
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace asdbench {
 namespace {
 
+/// 64 rows of the table at a time: of each column only the steps between neighbouring rows are
+/// kept, +1 in `more` and -1 in `less` (Myers 1999, in the form of Hyyro 2003).
 std::int64_t levenshtein(std::span<const TokenId> a, std::span<const TokenId> b) {
-  if (a.size() < b.size()) std::swap(a, b);
-  // row[j]: distance of the part of `a` seen so far to the first j of `b`.
-  std::vector<std::int64_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::int64_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::int64_t diagonal = row[0];
-    row[0] = static_cast<std::int64_t>(i) + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::int64_t change = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({change, row[j] + 1, row[j + 1] + 1});
+  if (a.empty() || b.empty()) return static_cast<std::int64_t>(std::max(a.size(), b.size()));
+  std::vector<std::pair<TokenId, std::size_t>> places;  // of each token in `a`
+  for (std::size_t i = 0; i < a.size(); ++i) places.emplace_back(a[i], i);
+  std::sort(places.begin(), places.end());
+  const std::size_t blocks = (a.size() + 63) / 64;
+  std::vector<std::uint64_t> more(blocks, ~std::uint64_t{0}), less(blocks, 0), equal(blocks, 0);
+  auto distance = static_cast<std::int64_t>(a.size());
+  for (const TokenId token : b) {
+    const auto first =
+        std::lower_bound(places.begin(), places.end(), std::pair(token, std::size_t{0}));
+    for (auto at = first; at != places.end() && at->first == token; ++at) {
+      equal[at->second / 64] |= std::uint64_t{1} << at->second % 64;
+    }
+    std::int32_t step = 1;  // from column to column, in the row above the block
+    for (std::size_t k = 0; k < blocks; ++k) {
+      const std::uint64_t falls = step < 0 ? 1 : 0, rises = step > 0 ? 1 : 0;
+      const std::uint64_t vertical = equal[k] | less[k];
+      const std::uint64_t same = equal[k] | falls;
+      const std::uint64_t diagonal = (((same & more[k]) + more[k]) ^ more[k]) | same;
+      const std::uint64_t up = less[k] | ~(diagonal | more[k]);
+      const std::uint64_t down = more[k] & diagonal;
+      const std::size_t last = k + 1 == blocks ? (a.size() - 1) % 64 : 63;
+      step =
+          static_cast<std::int32_t>(up >> last & 1) - static_cast<std::int32_t>(down >> last & 1);
+      const std::uint64_t up_below = up << 1 | rises, down_below = down << 1 | falls;
+      more[k] = down_below | ~(vertical | up_below);
+      less[k] = up_below & vertical;
+    }
+    distance += step;
+    for (auto at = first; at != places.end() && at->first == token; ++at) {
+      equal[at->second / 64] = 0;
     }
   }
-  return row.back();
+  return distance;
 }
 
 std::optional<double> ratio(double part, double whole) {

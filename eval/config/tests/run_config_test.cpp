@@ -122,7 +122,7 @@ TEST(RunConfig, HasTheDocumentedDefaults) {
   EXPECT_TRUE(config.skip.empty());
   EXPECT_EQ(config.baseline_verifier, "strict");
   EXPECT_EQ(config.speed_config.tokens, 128);
-  EXPECT_EQ(config.capped, CappedPolicy::kWrong);
+  EXPECT_EQ(config.capped, CappedPolicy::kByGrader);
 }
 
 TEST(RunConfig, ReadsTheOtherChoices) {

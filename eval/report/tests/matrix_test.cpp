@@ -12,6 +12,7 @@ MatrixRow row(const std::string& drafter, const std::string& verifier, const std
   MatrixRow out;
   out.task = "gsm8k";
   out.split = "samples";
+  out.grader = "default";
   out.target = "toy";
   out.device = "cpu";
   out.drafter = drafter;
@@ -61,6 +62,37 @@ TEST(MatrixTest, AsScoredSwapsTheTwoAccuracies) {
   const std::vector<Table> tables = matrix_tables(rows(), Capped::kAsScored);
   EXPECT_EQ(tables[0].rows[0][1], "75.0 % [30.0, 95.0]");
   EXPECT_EQ(tables[0].rows[0].back(), "1 of 4; 50.0 %");
+  EXPECT_EQ(tables[0].columns.back().header, "capped; accuracy with capped wrong");
+}
+
+// A profile that reproduces another harness counts capped replies as that one does, unless told
+// otherwise, and is named; rows of two graders never share a table.
+TEST(MatrixTest, TheGraderChoosesTheCappedPolicyAndIsNamed) {
+  std::vector<MatrixRow> both = rows();
+  both.push_back(both[2]);
+  both.back().grader = "lm-eval-flexible";
+  const std::vector<Table> tables = matrix_tables(both);
+  ASSERT_EQ(tables.size(), 2U);
+  EXPECT_EQ(tables[0].rows[2][1], "50.0 % [15.0, 85.0]");
+  EXPECT_EQ(tables[0].columns.back().header, "capped; accuracy as scored");
+  ASSERT_EQ(tables[1].rows.size(), 1U);
+  EXPECT_EQ(tables[1].rows[0][1], "75.0 % [30.0, 95.0]");
+  EXPECT_EQ(tables[1].rows[0].back(), "1 of 4; 50.0 %");
+  EXPECT_EQ(tables[1].columns.back().header, "capped; accuracy with capped wrong");
+  EXPECT_NE(tables[1].title.find("grader=lm-eval-flexible"), std::string::npos);
+  const std::vector<Table> strict = matrix_tables(both, Capped::kWrong);
+  EXPECT_EQ(strict[1].rows[0][1], "50.0 % [15.0, 85.0]");
+}
+
+TEST(MatrixTest, RepliesThatNobodyScoredAreCountedApart) {
+  std::vector<MatrixRow> judged = {row("none", "strict", "")};
+  judged[0].n = 0;
+  judged[0].unscored = 20;
+  judged[0].accuracy_as_scored = judged[0].accuracy_capped_wrong = {};
+  const Table table = matrix_tables(judged).at(0);
+  EXPECT_EQ(table.title.substr(table.title.rfind("n = ")), "n = 0, 20 unscored");
+  EXPECT_EQ(table.rows[0][1], "–");
+  EXPECT_EQ(table.rows[0].back(), "1 of 20; –");
 }
 
 TEST(MatrixTest, OneTableForEachDrafterAndPlainAloneHasOneToo) {

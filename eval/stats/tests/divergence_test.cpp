@@ -45,6 +45,32 @@ TEST(Divergence, DistanceEqualsTheFullTableOnRandomLists) {
   }
 }
 
+// Lengths around the words of 64 rows that are worked on at once.
+TEST(Divergence, DistanceEqualsTheFullTableOnLongLists) {
+  SplitMix64 random(20261201);
+  for (const std::uint64_t alphabet : {2, 5, 1000}) {
+    const auto list = [&](std::size_t size) {
+      std::vector<TokenId> ids(size);
+      for (TokenId& id : ids) id = static_cast<TokenId>(random.index(alphabet));
+      return ids;
+    };
+    for (const std::size_t size : {1, 63, 64, 65, 127, 128, 129, 200}) {
+      for (const std::size_t other : {1, 64, 150}) {
+        const auto a = list(size), b = list(other);
+        EXPECT_EQ(diverge(a, b).edit_distance, full_table(a, b)) << size << " " << other;
+        EXPECT_EQ(diverge(b, a).edit_distance, full_table(a, b)) << size << " " << other;
+      }
+      // Near copies, as replies of two rules are.
+      const auto a = list(size);
+      auto b = a;
+      for (int i = 0; i < 5; ++i)
+        b[random.index(size)] = static_cast<TokenId>(random.index(alphabet));
+      if (size > 2) b.erase(b.begin() + 1);
+      EXPECT_EQ(diverge(a, b).edit_distance, full_table(a, b)) << size;
+    }
+  }
+}
+
 TEST(Divergence, EmptyListsAreEqual) {
   const Divergence found = diverge({}, {});
   EXPECT_FALSE(found.first);
