@@ -87,15 +87,17 @@ void insert_passes(SQLite::Database& database, std::int64_t output_id,
   }
 }
 
+void execute_score(SQLite::Statement& insert, std::int64_t output_id, const ScoreRow& row) {
+  execute(insert, output_id, row.scorer, row.scorer_version,
+          std::string(name_of(row.score.verdict)), row.score.value, unless_empty(row.score.answer),
+          unless_empty(row.score.rule), unless_empty(row.score.outcome),
+          unless_empty(row.score.detail));
+}
+
 void insert_scores(SQLite::Database& database, std::int64_t output_id,
                    const std::vector<ScoreRow>& scores) {
   SQLite::Statement insert(database, "INSERT INTO score VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  for (const ScoreRow& row : scores) {
-    execute(insert, output_id, row.scorer, row.scorer_version,
-            std::string(name_of(row.score.verdict)), row.score.value,
-            unless_empty(row.score.answer), unless_empty(row.score.rule),
-            unless_empty(row.score.outcome), unless_empty(row.score.detail));
-  }
+  for (const ScoreRow& row : scores) execute_score(insert, output_id, row);
 }
 
 /// Whether `output` is still to be inserted; a failed output of before is deleted. StoreError when
@@ -131,9 +133,15 @@ std::optional<double> number(const SQLite::Column& column) {
 }
 
 std::string hex_of(const SQLite::Column& column) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
   const auto* bytes = static_cast<const unsigned char*>(column.getBlob());
+  const auto count = static_cast<std::size_t>(column.getBytes());
   std::string text;
-  for (int i = 0; i < column.getBytes(); ++i) text += fmt::format("{:02x}", bytes[i]);
+  text.reserve(2 * count);
+  for (std::size_t i = 0; i < count; ++i) {
+    text += kDigits[bytes[i] >> 4U];
+    text += kDigits[bytes[i] & 0xFU];
+  }
   return text;
 }
 
@@ -262,19 +270,19 @@ std::vector<StoredCompletion> ResultStore::completions_without_score(
   });
 }
 
-void ResultStore::add_score(std::int64_t output_id, const ScoreRow& score) {
-  guarded(state_->file, "record a score", [&] {
+void ResultStore::add_scores(const std::vector<OutputScore>& scores) {
+  guarded(state_->file, "record scores", [&] {
     SQLite::Transaction transaction(state_->database, kImmediate);
     SQLite::Statement drop(state_->database,
                            "DELETE FROM score WHERE output_id = ? AND scorer = ? AND "
                            "scorer_version = ? AND outcome = 'runner_error'");
-    bind_all(drop, output_id, score.scorer, score.scorer_version);
-    drop.exec();
-    SQLite::Statement find(
+    SQLite::Statement insert(
         state_->database,
-        "SELECT 1 FROM score WHERE output_id = ? AND scorer = ? AND scorer_version = ?");
-    bind_all(find, output_id, score.scorer, score.scorer_version);
-    if (!find.executeStep()) insert_scores(state_->database, output_id, {score});
+        "INSERT INTO score VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING");
+    for (const auto& [output_id, score] : scores) {
+      execute(drop, output_id, score.scorer, score.scorer_version);
+      execute_score(insert, output_id, score);
+    }
     transaction.commit();
   });
 }

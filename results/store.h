@@ -159,9 +159,10 @@ class ResultStore {
   std::vector<StoredCompletion> completions_without_score(std::int64_t cell_id,
                                                           const std::string& scorer,
                                                           std::int64_t scorer_version) const;
-  /// Adds a score to a stored output; a score of the same scorer and version stays as it is, unless
-  /// its outcome is runner_error.
-  void add_score(std::int64_t output_id, const ScoreRow& score);
+  /// Adds scores to stored outputs, all in one transaction; a score of the same scorer and version
+  /// stays as it is, unless its outcome is runner_error.
+  using OutputScore = std::pair<std::int64_t, ScoreRow>;  // (output_id, score)
+  void add_scores(const std::vector<OutputScore>& scores);
   /// A judgement and its ratings in one transaction. It takes the place of one of the same output,
   /// kind, baseline, place, judge, prompts and seed.
   void save_judgement(const JudgementRow& judgement);

@@ -27,6 +27,7 @@ void add_data(CLI::App& app, Action& action);
 void add_model(CLI::App& app, Action& action);
 void add_sandbox(CLI::App& app, Action& action);
 void add_judge(CLI::App& app, Action& action);
+void add_rescore(CLI::App& app, Action& action);
 void add_conformance(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_train(CLI::App& app, Action& action);

@@ -57,6 +57,7 @@ int run_program(int argc, char** argv) {
   add_model(app, action);
   add_sandbox(app, action);
   add_judge(app, action);
+  add_rescore(app, action);
   add_conformance(app, action);
   add_bench(app, action);
   add_train(app, action);

@@ -11,6 +11,7 @@
 #include "eval/core/error.h"
 #include "eval/core/json.h"
 #include "eval/core/prompt_identity.h"
+#include "eval/run/grade.h"
 #include "runners/decoder.h"
 #include "runners/log_probs.h"
 #include "runners/throughput/fixed_work.h"
@@ -312,24 +313,17 @@ void Session::rescore(const LoadedCell& cell) {
   const TaskSet& task = experiment_.tasks[cell.index.task];
   std::map<std::string, const Sample*> samples;
   for (const Sample& sample : task.samples) samples.emplace(sample.id, &sample);
-  const std::vector<StoredCompletion> stored =
-      store_.completions_without_score(cell.id, task.grader, task.info.version);
-  std::vector<TaskReply> replies;
-  std::vector<std::int64_t> outputs;
-  for (const StoredCompletion& completion : stored) {
-    const auto sample = samples.find(completion.sample_id);
-    if (sample == samples.end()) continue;  // beyond the limit of this run
-    replies.push_back({.sample = sample->second, .text = completion.text});
-    outputs.push_back(completion.output_id);
-  }
-  const auto total = static_cast<std::int64_t>(replies.size());
-  std::int64_t graded = 0;
-  task.task->grade(replies, callbacks_.interrupted, [&](std::size_t reply, const Score& score) {
-    store_.add_score(outputs[reply],
-                     {.scorer = task.grader, .scorer_version = task.info.version, .score = score});
-    callbacks_.progress({.phase = "grade", .what = cell.label, .done = ++graded, .total = total});
-  });
-  if (graded < total) result_.interrupted = true;
+  const auto sample_of = [&](const std::string& id) -> const Sample* {
+    const auto sample = samples.find(id);
+    return sample == samples.end() ? nullptr : sample->second;  // none beyond the limit of this run
+  };
+  const auto progress = [&](std::int64_t done, std::int64_t total) {
+    callbacks_.progress({.phase = "grade", .what = cell.label, .done = done, .total = total});
+  };
+  const GradeResult graded = grade_stored(
+      store_, cell.id, {.task = *task.task, .name = task.grader, .version = task.info.version},
+      sample_of, {.progress = progress, .interrupted = callbacks_.interrupted});
+  if (graded.interrupted) result_.interrupted = true;
 }
 
 void Session::quality(LoadedCell& cell, Model& model) {
@@ -378,14 +372,14 @@ void Session::choose(const LoadedCell& cell, Model& model) {
       const auto best = std::max_element(sums.begin(), sums.end()) - sums.begin();
       row.completion.text = item.texts[static_cast<std::size_t>(best)];
       row.completion.finish = FinishReason::kEos;  // nothing was cut: the choice is whole
-    }
-    if (!row.completion.error.empty()) {
       row.scores.push_back(grade(task, *sample, row.completion.text));
       row.scores.back().score.detail = listed(item.texts, sums);
     } catch (const BlockError& error) {  // these two fail this sample only
       row.completion.error = error.what();
     } catch (const DataError& error) {
       row.completion.error = error.what();
+    }
+    if (!row.completion.error.empty()) {
       ++result_.failed;
       callbacks_.warning(
           fmt::format("{}: sample {} failed: {}", cell.label, sample->id, row.completion.error));

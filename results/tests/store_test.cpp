@@ -87,10 +87,10 @@ TEST(ResultStore, GradesStoredOutputsOnceMoreWithAnotherScorer) {
   ScoreRow score{.scorer = "other", .scorer_version = 2, .score = {}};
   score.score.verdict = Verdict::kIncorrect;
   score.score.value = 0;
-  store.add_score(missing[0].output_id, score);
+  store.add_scores({{missing[0].output_id, score}});
   score.score.verdict = Verdict::kCorrect;
   score.score.value = 1;
-  store.add_score(missing[0].output_id, score);  // the first one stays
+  store.add_scores({{missing[0].output_id, score}});  // the first one stays
   EXPECT_THAT(rows_of(store, "SELECT verdict FROM score WHERE scorer = 'other'"),
               ElementsAre(ElementsAre("incorrect")));
   EXPECT_THAT(store.completions_without_score(cell, "other", 2), IsEmpty());

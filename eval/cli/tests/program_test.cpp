@@ -335,8 +335,8 @@ TEST_F(ProgramTest, ConfigurationsOfThePaperAreRead) {
 }
 
 TEST_F(ProgramTest, EveryCommandHasHelpWithAnExample) {
-  for (const char* command :
-       {"run", "plan", "report", "list", "env", "data", "model", "conformance"}) {
+  for (const char* command : {"run", "plan", "report", "rescore", "judge", "list", "env", "data",
+                              "model", "sandbox", "conformance"}) {
     const Outcome help = run({command, "--help"});
     EXPECT_EQ(help.code, 0) << command;
     EXPECT_THAT(help.out, HasSubstr("Example:\n  asdbench " + std::string(command))) << command;
