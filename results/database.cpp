@@ -185,6 +185,7 @@ SQLite::Database open_database(const std::filesystem::path& path, OpenMode mode,
             state.version, newest));
       }
       database.exec("PRAGMA trusted_schema = OFF");
+      complete_schema(file, database, SchemaAccess::kReading);
       return database;
     });
   }
@@ -202,6 +203,7 @@ SQLite::Database open_database(const std::filesystem::path& path, OpenMode mode,
     // hundredfold.
     database.exec("PRAGMA synchronous = FULL");
     if (state.version < newest) migrate(database, migrations());
+    complete_schema(file, database, SchemaAccess::kWriting);
     return database;
   });
 }

@@ -3,6 +3,7 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,13 @@ SchemaState schema_state(SQLite::Database& database);
 
 /// StoreError when the file belongs to another program, or was written by a newer build.
 void check_schema(const std::string& file, const SchemaState& state, int newest);
+
+/// Brings a file of this version to the schema of this build: version 1 grew until its release.
+/// Views hold no rows, so that they are replaced; tables that came later are made, empty. In a file
+/// that is open for reading all of this is temporary. StoreError when a table of the file has other
+/// columns, or one is missing that was there from the beginning.
+enum class SchemaAccess : std::uint8_t { kReading, kWriting };
+void complete_schema(const std::string& file, SQLite::Database& database, SchemaAccess access);
 
 /// Applies the missing steps, all in one transaction: a failure leaves the old version. Safe when
 /// two processes do it.

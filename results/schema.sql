@@ -186,7 +186,7 @@ CREATE TABLE speed_slot (                     -- one arm's turn in a group
   slot INTEGER NOT NULL,                      -- from 0, in the order of time
   cell_id INTEGER NOT NULL REFERENCES cell(id),
   prompts INTEGER NOT NULL CHECK (prompts > 0),
-  tokens INTEGER NOT NULL CHECK (tokens > 0),         -- counted: without those of prefill and those beyond the work
+  tokens INTEGER NOT NULL CHECK (tokens >= 0),        -- counted: without those of prefill and those beyond the work
   passes INTEGER NOT NULL,
   drafted INTEGER NOT NULL,
   accepted INTEGER NOT NULL,
@@ -219,6 +219,70 @@ CREATE TABLE speed_void (                     -- groups that count nowhere
 ) STRICT;
 
 CREATE INDEX speed_slot_cell ON speed_slot (cell_id);
+
+CREATE TABLE speed_prompt (                   -- one prompt of a slot; for the spread between prompts
+  group_id INTEGER NOT NULL,
+  slot INTEGER NOT NULL,
+  position INTEGER NOT NULL,                          -- of the prompt in the work, from 0
+  sample_id TEXT NOT NULL,
+  tokens INTEGER NOT NULL,
+  decode_ns INTEGER NOT NULL,                         -- prompts that were decoded together share their time
+  prefill_ns INTEGER NOT NULL,
+  tokens_sha256 TEXT NOT NULL,
+  PRIMARY KEY (group_id, slot, position),
+  FOREIGN KEY (group_id, slot) REFERENCES speed_slot(group_id, slot) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE speed_tail (                     -- the end of a slot, when no prompt waited and places of the batch stood empty
+  group_id INTEGER NOT NULL,
+  slot INTEGER NOT NULL,
+  tokens INTEGER NOT NULL,
+  decode_ns INTEGER NOT NULL,
+  PRIMARY KEY (group_id, slot),
+  FOREIGN KEY (group_id, slot) REFERENCES speed_slot(group_id, slot) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE speed_set (                      -- what a set of groups measures; one that is not here is constant, abba
+  set_key TEXT PRIMARY KEY,
+  work TEXT NOT NULL CHECK (work IN ('constant', 'reference', 'natural')),  -- measurement.md, 1: F1, F2, N
+  design TEXT NOT NULL CHECK (design IN ('abba', 'bcb'))                    -- mirrored, or triples around one cell
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE speed_interval (                 -- bootstrap over the prompts of a set, which no view can compute
+  set_key TEXT NOT NULL,
+  cell_id INTEGER NOT NULL REFERENCES cell(id),
+  reference_id INTEGER NOT NULL REFERENCES cell(id),
+  prompts INTEGER NOT NULL,
+  groups INTEGER NOT NULL,
+  estimate REAL NOT NULL,                             -- sum of the reference's times over sum of the cell's
+  low REAL NOT NULL,                                  -- 95 %, percentile
+  high REAL NOT NULL,
+  resamples INTEGER NOT NULL,
+  seed INTEGER NOT NULL,
+  PRIMARY KEY (set_key, cell_id, reference_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE spot_check (                     -- timed prompts decoded once more
+  set_key TEXT NOT NULL,
+  cell_id INTEGER NOT NULL REFERENCES cell(id),
+  sample_id TEXT NOT NULL,
+  timed_sha256 TEXT NOT NULL,
+  again_sha256 TEXT NOT NULL,
+  PRIMARY KEY (set_key, cell_id, sample_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE replay (                         -- blocks of a strict run shown to another rule; masks only, no path of its own
+  cell_id INTEGER NOT NULL REFERENCES cell(id),
+  sample_id TEXT NOT NULL,
+  run_id INTEGER NOT NULL REFERENCES run(id),
+  passes INTEGER NOT NULL,
+  drafted INTEGER NOT NULL,
+  strict_committed INTEGER NOT NULL,                  -- tokens that strict made of these blocks
+  committed INTEGER NOT NULL,                         -- and this rule
+  exceptions INTEGER NOT NULL,
+  regret REAL NOT NULL,
+  PRIMARY KEY (cell_id, sample_id)
+) STRICT, WITHOUT ROWID;
 
 -- Two-sided 95 % quantiles of Student's t (probability 0.975), which SQLite cannot compute; filled below.
 CREATE TABLE t_quantile (degrees INTEGER PRIMARY KEY, value REAL NOT NULL) STRICT;
@@ -273,13 +337,15 @@ FROM wide;
 -- drafter (none for plain decoding); `plain`: the strict cell without a drafter; both of the same task, target and
 -- decoding. A group gives L = mean ln t(reference) - mean ln t(cell) over its slots, if all of them counted equal
 -- tokens; the interval is exp(mean L -/+ t sd / sqrt(groups)), NULL with fewer than two groups (measurement.md, 2-3).
--- A cell against itself is 1 without an interval.
+-- It knows the run-to-run noise only; `speed` has the wider of it and the bootstrap over prompts. A cell against itself
+-- is 1 without an interval. Natural endings are no equal work: `time_to_answer`.
 CREATE VIEW speed_ratio AS
 WITH arm AS (
   SELECT speed_group.set_key, speed_slot.group_id, speed_slot.cell_id,
          avg(ln(speed_slot.decode_ns)) AS log_ns, min(speed_slot.tokens) AS least, max(speed_slot.tokens) AS most
   FROM speed_group JOIN speed_slot ON speed_slot.group_id = speed_group.id
   WHERE speed_group.id NOT IN (SELECT group_id FROM speed_void)
+    AND speed_group.set_key NOT IN (SELECT set_key FROM speed_set WHERE work = 'natural')
   GROUP BY speed_slot.group_id, speed_slot.cell_id
 ), member AS (
   SELECT DISTINCT set_key, cell_id FROM arm
@@ -332,10 +398,20 @@ SELECT set_key, cell_id, reference, reference_id, groups, mean_log, sd_log,
        exp(mean_log) AS estimate, exp(mean_log - half_log) AS low, exp(mean_log + half_log) AS high
 FROM width;
 
--- Per set of groups and cell: throughput on fixed work, where the time went, and both ratios.
+-- Per set of groups and cell: throughput on fixed work, where the time went, and both ratios. Intervals are the wider of
+-- the one over groups (run-to-run noise) and the one over prompts (which prompts were drawn); a dash with one group.
 CREATE VIEW speed AS
-SELECT total.*, strict.estimate AS vs_strict, strict.low AS vs_strict_low, strict.high AS vs_strict_high,
-       plain.estimate AS vs_plain, plain.low AS vs_plain_low, plain.high AS vs_plain_high
+SELECT total.*, coalesce(speed_set.work, 'constant') AS work, coalesce(speed_set.design, 'abba') AS design,
+       strict.estimate AS vs_strict,
+       CASE WHEN strict_prompts.high / strict_prompts.low > strict.high / strict.low
+            THEN strict_prompts.low ELSE strict.low END AS vs_strict_low,
+       CASE WHEN strict_prompts.high / strict_prompts.low > strict.high / strict.low
+            THEN strict_prompts.high ELSE strict.high END AS vs_strict_high,
+       plain.estimate AS vs_plain,
+       CASE WHEN plain_prompts.high / plain_prompts.low > plain.high / plain.low
+            THEN plain_prompts.low ELSE plain.low END AS vs_plain_low,
+       CASE WHEN plain_prompts.high / plain_prompts.low > plain.high / plain.low
+            THEN plain_prompts.high ELSE plain.high END AS vs_plain_high
 FROM (
   SELECT speed_group.set_key, speed_slot.cell_id, max(speed_group.id) AS last_group_id,
          count(DISTINCT speed_group.id) AS groups, sum(tokens) AS tokens,
@@ -349,14 +425,44 @@ FROM (
          1e-6 * sum(rule_ns) / sum(tokens) AS rule_ms_per_token
   FROM speed_group JOIN speed_slot ON speed_slot.group_id = speed_group.id
   WHERE speed_group.id NOT IN (SELECT group_id FROM speed_void)
+    AND speed_group.set_key NOT IN (SELECT set_key FROM speed_set WHERE work = 'natural')
   GROUP BY speed_group.set_key, speed_slot.cell_id
 ) AS total
+LEFT JOIN speed_set ON speed_set.set_key = total.set_key
 LEFT JOIN speed_ratio AS strict
   ON strict.set_key = total.set_key AND strict.cell_id = total.cell_id AND strict.reference = 'strict'
+LEFT JOIN speed_interval AS strict_prompts ON strict_prompts.set_key = total.set_key
+  AND strict_prompts.cell_id = total.cell_id AND strict_prompts.reference_id = strict.reference_id
 LEFT JOIN speed_ratio AS plain
-  ON plain.set_key = total.set_key AND plain.cell_id = total.cell_id AND plain.reference = 'plain';
+  ON plain.set_key = total.set_key AND plain.cell_id = total.cell_id AND plain.reference = 'plain'
+LEFT JOIN speed_interval AS plain_prompts ON plain_prompts.set_key = total.set_key
+  AND plain_prompts.cell_id = total.cell_id AND plain_prompts.reference_id = plain.reference_id;
 
--- Task x setting: accuracy of the cell's own grader (latest version) beside the speed of its latest set of groups.
+-- The set of groups that speaks for a cell: the latest of constant work, or of reference lengths where those were timed
+-- and more than a fifth of some arm's constant work stood after the natural end (measurement.md, 1).
+CREATE VIEW speed_primary AS
+WITH arm AS (
+  SELECT speed_group.set_key, speed_slot.cell_id, coalesce(speed_set.work, 'constant') AS work,
+         max(speed_group.id) AS last_group_id, 1.0 * sum(post_end_tokens) / sum(tokens) AS post_end_fraction
+  FROM speed_group JOIN speed_slot ON speed_slot.group_id = speed_group.id
+  LEFT JOIN speed_set ON speed_set.set_key = speed_group.set_key
+  WHERE speed_group.id NOT IN (SELECT group_id FROM speed_void)
+  GROUP BY speed_group.set_key, speed_slot.cell_id
+), ranked AS (
+  SELECT *, max(post_end_fraction) OVER (PARTITION BY set_key) AS worst,
+         row_number() OVER (PARTITION BY cell_id, work ORDER BY last_group_id DESC) AS age
+  FROM arm WHERE work <> 'natural'
+), latest AS (
+  SELECT cell_id, max(CASE WHEN work = 'constant' THEN set_key END) AS constant_key,
+         max(CASE WHEN work = 'constant' THEN worst END) AS worst,
+         max(CASE WHEN work = 'reference' THEN set_key END) AS reference_key
+  FROM ranked WHERE age = 1 GROUP BY cell_id
+)
+SELECT cell_id, CASE WHEN reference_key IS NOT NULL AND (constant_key IS NULL OR worst > 0.2)
+                     THEN reference_key ELSE constant_key END AS set_key
+FROM latest;
+
+-- Task x setting: accuracy of the cell's own grader (latest version) beside the speed of its primary set of groups.
 -- Accept length is committed tokens per pass in quality runs, the token from prefill excluded: plain decoding has 1.
 CREATE VIEW matrix AS
 WITH reply AS (
@@ -381,7 +487,7 @@ SELECT cell.id AS cell_id, cell.task, cell.split, cell.task_options, cell.grader
        accuracy.as_scored_high AS accuracy_as_scored_high,
        speed.vs_strict, speed.vs_strict_low, speed.vs_strict_high,
        speed.vs_plain, speed.vs_plain_low, speed.vs_plain_high,
-       speed.tokens_per_s, coalesce(speed.groups, 0) AS groups, speed.post_end_fraction,
+       speed.tokens_per_s, coalesce(speed.groups, 0) AS groups, speed.post_end_fraction, speed.work AS speed_work,
        reply.accept_length, reply.regret_per_request, reply.exceptions_per_request
 FROM cell
 LEFT JOIN reply ON reply.cell_id = cell.id
@@ -389,10 +495,8 @@ LEFT JOIN accuracy ON accuracy.cell_id = cell.id AND accuracy.scorer = cell.grad
   AND accuracy.scorer_version = (
     SELECT max(latest.scorer_version) FROM output JOIN score AS latest ON latest.output_id = output.id
     WHERE output.cell_id = cell.id AND latest.scorer = cell.grader)
-LEFT JOIN speed ON speed.cell_id = cell.id
-  AND speed.last_group_id = (
-    SELECT max(group_id) FROM speed_slot WHERE speed_slot.cell_id = cell.id
-      AND group_id NOT IN (SELECT group_id FROM speed_void))
+LEFT JOIN speed_primary ON speed_primary.cell_id = cell.id
+LEFT JOIN speed ON speed.cell_id = cell.id AND speed.set_key = speed_primary.set_key
 ORDER BY cell.id;
 
 INSERT INTO t_quantile (degrees, value) VALUES

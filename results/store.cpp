@@ -238,6 +238,20 @@ std::map<std::pair<std::string, std::int64_t>, std::string> ResultStore::replies
   });
 }
 
+std::map<std::string, std::int64_t> ResultStore::output_lengths(std::int64_t cell_id) const {
+  return guarded(state_->file, "read the outputs", [&] {
+    SQLite::Statement select(state_->database, R"(
+      SELECT sample_id, output_tokens FROM output
+      WHERE cell_id = ? AND status = 'done' AND repeat = 0 AND turn = 1)");
+    bind_all(select, cell_id);
+    std::map<std::string, std::int64_t> lengths;
+    while (select.executeStep()) {
+      lengths.emplace(select.getColumn(0).getString(), select.getColumn(1).getInt64());
+    }
+    return lengths;
+  });
+}
+
 bool ResultStore::save(const OutputRow& output) {
   check_output(output);
   return guarded(state_->file, "record an output", [&] {
@@ -339,12 +353,20 @@ void ResultStore::save_group(const std::vector<SpeedSlotRow>& slots,
         post_end_tokens, decode_ns, prefill_ns, draft_ns, verify_ns, rule_ns, cache_ns,
         tokens_sha256)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))");
+    SQLite::Statement prompt(state_->database,
+                             "INSERT INTO speed_prompt VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+    SQLite::Statement tail(state_->database, "INSERT INTO speed_tail VALUES (?, ?, ?, ?)");
     for (const SpeedSlotRow& row : slots) {
       ASDBENCH_CHECK(row.set_key == first.set_key && row.group == first.group,
                      "the slots of one call belong to one group");
       execute(insert, group_id, row.slot, row.cell_id, row.prompts, row.tokens, row.passes,
               row.drafted, row.accepted, row.post_end_tokens, row.decode_ns, row.prefill_ns,
               row.draft_ns, row.verify_ns, row.rule_ns, row.cache_ns, row.tokens_sha256);
+      for (std::size_t i = 0; i < row.each.size(); ++i) {
+        execute(prompt, group_id, row.slot, i, row.each[i].sample_id, row.each[i].tokens,
+                row.each[i].decode_ns, row.each[i].prefill_ns, row.each[i].tokens_sha256);
+      }
+      if (row.tail_ns > 0) execute(tail, group_id, row.slot, row.tail_tokens, row.tail_ns);
       SQLite::Statement figure(state_->database,
                                "INSERT INTO slot_environment VALUES (?, ?, ?, ?, ?, ?, ?)");
       for (const SlotEnvironmentRow& item : row.environment) {
@@ -355,6 +377,89 @@ void ResultStore::save_group(const std::vector<SpeedSlotRow>& slots,
     if (!void_reason.empty()) {
       SQLite::Statement voided(state_->database, "INSERT INTO speed_void VALUES (?, ?)");
       execute(voided, group_id, void_reason);
+    }
+    transaction.commit();
+  });
+}
+
+void ResultStore::save_speed_set(const SpeedSetRow& row) {
+  guarded(state_->file, "record a set of speed groups", [&] {
+    SQLite::Statement insert(state_->database, "INSERT OR IGNORE INTO speed_set VALUES (?, ?, ?)");
+    execute(insert, row.set_key, row.work, row.design);
+  });
+}
+
+std::vector<PromptTimeRow> ResultStore::prompt_times(const std::string& set_key) const {
+  return guarded(state_->file, "read the speed groups", [&] {
+    SQLite::Statement select(state_->database, R"(
+      SELECT speed_slot.cell_id, position, count(*), min(speed_prompt.sample_id),
+             sum(speed_prompt.decode_ns), sum(speed_prompt.prefill_ns)
+      FROM speed_group JOIN speed_slot ON speed_slot.group_id = speed_group.id
+      JOIN speed_prompt ON speed_prompt.group_id = speed_slot.group_id
+        AND speed_prompt.slot = speed_slot.slot
+      WHERE set_key = ? AND speed_group.id NOT IN (SELECT group_id FROM speed_void)
+      GROUP BY speed_slot.cell_id, position ORDER BY speed_slot.cell_id, position)");
+    bind_all(select, set_key);
+    std::vector<PromptTimeRow> rows;
+    while (select.executeStep()) {
+      rows.push_back({.cell_id = select.getColumn(0).getInt64(),
+                      .position = select.getColumn(1).getInt64(),
+                      .slots = select.getColumn(2).getInt64(),
+                      .sample_id = select.getColumn(3).getString(),
+                      .decode_ns = select.getColumn(4).getInt64(),
+                      .prefill_ns = select.getColumn(5).getInt64()});
+    }
+    return rows;
+  });
+}
+
+void ResultStore::save_speed_intervals(const std::string& set_key,
+                                       const std::vector<SpeedIntervalRow>& rows) {
+  guarded(state_->file, "record intervals", [&] {
+    SQLite::Transaction transaction(state_->database, kImmediate);
+    SQLite::Statement drop(state_->database, "DELETE FROM speed_interval WHERE set_key = ?");
+    execute(drop, set_key);
+    SQLite::Statement insert(state_->database,
+                             "INSERT INTO speed_interval VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    for (const SpeedIntervalRow& row : rows) {
+      ASDBENCH_CHECK(row.set_key == set_key, "the intervals of one call belong to one set");
+      execute(insert, row.set_key, row.cell_id, row.reference_id, row.prompts, row.groups,
+              row.estimate, row.low, row.high, row.resamples, row.seed);
+    }
+    transaction.commit();
+  });
+}
+
+void ResultStore::save_spot_checks(const std::vector<SpotCheckRow>& rows) {
+  guarded(state_->file, "record spot checks", [&] {
+    SQLite::Transaction transaction(state_->database, kImmediate);
+    SQLite::Statement insert(state_->database,
+                             "INSERT OR REPLACE INTO spot_check VALUES (?, ?, ?, ?, ?)");
+    for (const SpotCheckRow& row : rows) {
+      execute(insert, row.set_key, row.cell_id, row.sample_id, row.timed_sha256, row.again_sha256);
+    }
+    transaction.commit();
+  });
+}
+
+std::set<std::string> ResultStore::replayed(std::int64_t cell_id) const {
+  return guarded(state_->file, "read the replays", [&] {
+    SQLite::Statement select(state_->database, "SELECT sample_id FROM replay WHERE cell_id = ?");
+    bind_all(select, cell_id);
+    std::set<std::string> found;
+    while (select.executeStep()) found.insert(select.getColumn(0).getString());
+    return found;
+  });
+}
+
+void ResultStore::save_replay(const std::vector<ReplayRow>& rows) {
+  guarded(state_->file, "record a replay", [&] {
+    SQLite::Transaction transaction(state_->database, kImmediate);
+    SQLite::Statement insert(state_->database,
+                             "INSERT OR REPLACE INTO replay VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    for (const ReplayRow& row : rows) {
+      execute(insert, row.cell_id, row.sample_id, row.run_id, row.passes, row.drafted,
+              row.strict_committed, row.committed, row.exceptions, row.regret);
     }
     transaction.commit();
   });
@@ -420,6 +525,7 @@ std::vector<MatrixRow> ResultStore::matrix() const {
       row.vs_plain = interval("vs_plain");
       row.tokens_per_s = real("tokens_per_s");
       row.groups = count("groups");
+      row.speed_work = text("speed_work");
       row.accept_length = real("accept_length");
       row.regret_per_request = real("regret_per_request");
       row.exceptions_per_request = real("exceptions_per_request");

@@ -98,6 +98,49 @@ struct SpeedSlotRow {
   std::int64_t draft_ns = 0, verify_ns = 0, rule_ns = 0, cache_ns = 0;
   std::string tokens_sha256;  // over the outputs of all prompts in order
   std::vector<SlotEnvironmentRow> environment;
+  struct Prompt {
+    std::string sample_id;
+    std::int64_t tokens = 0, decode_ns = 0, prefill_ns = 0;
+    std::string tokens_sha256;
+  };
+  std::vector<Prompt> each;  // prompt by prompt, in the order of the work; may be empty
+  std::int64_t tail_tokens = 0, tail_ns = 0;  // while places of the batch stood empty
+};
+
+/// What a set of groups measures: work is "constant", "reference" or "natural", design "abba" or
+/// "bcb".
+struct SpeedSetRow {
+  std::string set_key, work = "constant", design = "abba";
+};
+
+/// A ratio of times with its bootstrap over prompts.
+struct SpeedIntervalRow {
+  std::string set_key;
+  std::int64_t cell_id = 0, reference_id = 0, prompts = 0, groups = 0;
+  double estimate = 0, low = 0, high = 0;
+  std::int64_t resamples = 0, seed = 0;
+};
+
+/// All slots of one prompt and cell of a set, void groups left out.
+struct PromptTimeRow {
+  std::int64_t cell_id = 0, position = 0, slots = 0;
+  std::string sample_id;
+  std::int64_t decode_ns = 0, prefill_ns = 0;  // sums
+};
+
+/// A timed prompt that was decoded again.
+struct SpotCheckRow {
+  std::string set_key;
+  std::int64_t cell_id = 0;
+  std::string sample_id, timed_sha256, again_sha256;
+};
+
+/// The blocks of one request of a strict run, shown to the rule of a cell.
+struct ReplayRow {
+  std::int64_t cell_id = 0, run_id = 0;
+  std::string sample_id;
+  std::int64_t passes = 0, drafted = 0, strict_committed = 0, committed = 0, exceptions = 0;
+  double regret = 0;  // nats
 };
 
 /// An estimate with its two-sided 95 % interval.
@@ -117,6 +160,7 @@ struct MatrixRow {
   Estimate vs_strict, vs_plain;        // ratio of throughputs on fixed work
   std::optional<double> tokens_per_s;  // fixed work
   std::int64_t groups = 0;
+  std::string speed_work;               // "constant", "reference"; "" where nothing was timed
   std::optional<double> accept_length;  // quality runs: committed per pass, first token excluded
   std::optional<double> regret_per_request, exceptions_per_request;
 };
@@ -149,6 +193,8 @@ class ResultStore {
   /// Texts of the finished outputs of one turn, by (sample_id, repeat).
   std::map<std::pair<std::string, std::int64_t>, std::string> replies(std::int64_t cell_id,
                                                                       std::int64_t turn) const;
+  /// Tokens of each finished output of a cell, its first turn, by sample.
+  std::map<std::string, std::int64_t> output_lengths(std::int64_t cell_id) const;
   /// Output, passes, exceptions and scores in one transaction; returns whether they were inserted.
   /// A failed output of before is replaced. Where another run has finished the same sample
   /// meanwhile, its rows stay: false when the tokens are equal (or this one failed), StoreError
@@ -169,6 +215,16 @@ class ResultStore {
   /// All slots of one group of one set in one transaction; StoreError when the set has the group
   /// already. A group with a `void_reason` is kept and counts nowhere.
   void save_group(const std::vector<SpeedSlotRow>& slots, const std::string& void_reason = "");
+  /// Notes what a set measures; a set that is not noted is constant work in mirrored order.
+  void save_speed_set(const SpeedSetRow& row);
+  /// Times of every prompt of a set, by cell and position.
+  std::vector<PromptTimeRow> prompt_times(const std::string& set_key) const;
+  /// Replaces the intervals of a set.
+  void save_speed_intervals(const std::string& set_key, const std::vector<SpeedIntervalRow>& rows);
+  void save_spot_checks(const std::vector<SpotCheckRow>& rows);
+  /// Samples of a cell that were replayed.
+  std::set<std::string> replayed(std::int64_t cell_id) const;
+  void save_replay(const std::vector<ReplayRow>& rows);
   /// Numbers of the groups that a set has.
   std::set<std::int64_t> groups_done(const std::string& set_key) const;
   /// Key/value pairs that describe the machine and build of a run.

@@ -15,7 +15,7 @@
 namespace asdbench {
 namespace {
 
-using ::testing::ElementsAre;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 int new_file_flags() { return SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE; }
@@ -84,6 +84,68 @@ TEST(Migrations, TheSavedFileHasTheSchemaOfSchemaSql) {
     return out;
   };
   EXPECT_EQ(schema_of(folder / "v1.db"), schema_of(folder / "fresh.db"));
+}
+
+/// A file as an earlier build left it: without `lacking` (by type), and an older text of a view.
+void make_earlier(const std::filesystem::path& file, const std::vector<std::string>& dropped) {
+  make_version_1(file);
+  SQLite::Database database(file.string(), SQLite::OPEN_READWRITE);
+  for (const std::string& statement : dropped) database.exec(statement);
+}
+
+const std::vector<std::string>& earlier_build() {
+  static const std::vector<std::string> kDropped = {"DROP VIEW speed_primary",
+                                                    "DROP VIEW matrix",
+                                                    "CREATE VIEW matrix AS SELECT 1 AS old",
+                                                    "DROP TABLE speed_set",
+                                                    "DROP TRIGGER pass_counted",
+                                                    "DROP TRIGGER pass_uncounted",
+                                                    "DROP TABLE pass_tally",
+                                                    "DROP TABLE replay"};
+  return kDropped;
+}
+
+TEST(Migrations, AFileOfAnEarlierBuildIsReadAsItIsAndWritableOnesAreCompleted) {
+  const Folder folder;
+  make_earlier(folder / "a.db", earlier_build());
+  const std::string before = text_of(folder / "a.db");
+  const auto look = [](const ResultStore& store) {
+    EXPECT_EQ(store.matrix().size(), 3u);
+    EXPECT_NEAR(store.matrix()[2].vs_strict.estimate.value(), 1.25, 1e-12);
+    EXPECT_NE(value_of(store, "SELECT sum(passes) FROM pass_tally"), "NULL");
+    EXPECT_EQ(value_of(store, "SELECT sum(passes) FROM pass_tally"),
+              value_of(store,
+                       "SELECT count(*) FROM pass JOIN output ON output.id = output_id WHERE "
+                       "status = 'done'"));
+    EXPECT_EQ(value_of(store, "SELECT count(*) FROM replay"), "0");
+  };
+  look(ResultStore(folder / "a.db", OpenMode::kReadOnly));
+  EXPECT_EQ(text_of(folder / "a.db"), before) << "reading writes nothing";
+  {
+    ResultStore store(folder / "a.db", OpenMode::kReadWrite);
+    look(store);
+    const std::string tally = value_of(store, "SELECT sum(passes) FROM pass_tally");
+    store.save(output_row(3, 1, "one more"));
+    EXPECT_EQ(value_of(store, "SELECT sum(passes) FROM pass_tally"),
+              std::to_string(std::stoi(tally) + 2))
+        << "the trigger is back";
+  }
+  look(ResultStore(folder / "a.db", OpenMode::kReadOnly));
+}
+
+TEST(Migrations, AFileWithOtherColumnsIsRefusedWithWhatToDo) {
+  const Folder folder;
+  make_earlier(folder / "a.db", {"ALTER TABLE near_tie DROP COLUMN gap"});
+  make_earlier(folder / "b.db", {"DROP TABLE near_tie"});
+  for (const OpenMode mode : {OpenMode::kReadWrite, OpenMode::kReadOnly}) {
+    EXPECT_THAT(
+        error_of(folder / "a.db", mode),
+        AllOf(HasSubstr("was written by an earlier build: table near_tie has the columns "
+                        "output_id INTEGER, output_position INTEGER; expected the columns "),
+              HasSubstr("SELECT DISTINCT version, source_commit FROM run"),
+              HasSubstr("another file for --db")));
+    EXPECT_THAT(error_of(folder / "b.db", mode), HasSubstr("table near_tie is missing; expected"));
+  }
 }
 
 TEST(Migrations, OpeningTwiceChangesNothing) {
