@@ -16,6 +16,7 @@ namespace asdbench {
 namespace {
 
 constexpr double kFrequencyLimit = 0.02;  // specs: measurement, section 2
+const std::string kThrottlePrefix = "gpu_throttle_";
 
 std::optional<double> first_number(const std::string& path) {
   std::ifstream in(path);
@@ -83,7 +84,8 @@ std::optional<CpuTicks> read_ticks() {
   return ticks;
 }
 
-void add(std::vector<EnvironmentFigure>& figures, const char* name, std::optional<double> value) {
+void add(std::vector<EnvironmentFigure>& figures, const std::string& name,
+         std::optional<double> value) {
   if (!value) return;
   auto found = std::find_if(figures.begin(), figures.end(),
                             [&](const EnvironmentFigure& figure) { return figure.name == name; });
@@ -96,6 +98,63 @@ void add(std::vector<EnvironmentFigure>& figures, const char* name, std::optiona
   found->mean += (*value - found->mean) / static_cast<double>(found->samples);
   found->least = std::min(found->least, *value);
   found->most = std::max(found->most, *value);
+}
+
+void add(std::vector<EnvironmentFigure>& figures, const GpuReading& gpu) {
+  add(figures, "gpu_sm_mhz", gpu.sm_mhz);
+  add(figures, "gpu_memory_mhz", gpu.memory_mhz);
+  add(figures, "gpu_temperature_c", gpu.temperature_c);
+  add(figures, "gpu_power_w", gpu.power_w);
+  add(figures, "gpu_memory_mib", gpu.memory_mib);
+  if (gpu.foreign_processes) {
+    add(figures, "gpu_foreign_processes", static_cast<double>(*gpu.foreign_processes));
+  }
+  if (!gpu.throttle_reasons) return;
+  for (const ThrottleReason& reason : kThrottleReasons) {
+    add(figures, kThrottlePrefix + reason.name, (*gpu.throttle_reasons & reason.bit) != 0 ? 1 : 0);
+  }
+}
+
+/// Figures of one name by arm: the mean over its slots, and the largest reading.
+struct ArmFigure {
+  double sum = 0, most = 0;
+  int slots = 0;
+  double mean() const { return sum / slots; }
+};
+using ArmFigures = std::map<std::size_t, ArmFigure>;
+
+ArmFigures by_arm(const std::string& name, const std::vector<std::size_t>& arms,
+                  const std::vector<std::vector<EnvironmentFigure>>& figures) {
+  ArmFigures out;
+  for (std::size_t i = 0; i < arms.size(); ++i) {
+    for (const EnvironmentFigure& figure : figures[i]) {
+      if (figure.name != name) continue;
+      ArmFigure& arm = out[arms[i]];
+      arm.sum += figure.mean;
+      arm.most = std::max(arm.most, figure.most);
+      ++arm.slots;
+    }
+  }
+  return out;
+}
+
+std::string frequency_fault(const ArmFigures& arms, const char* what) {
+  double least = HUGE_VAL, most = 0;
+  for (const auto& [unused, arm] : arms) {
+    least = std::min(least, arm.mean());
+    most = std::max(most, arm.mean());
+  }
+  if (arms.empty() || most <= least * (1 + kFrequencyLimit)) return "";
+  return fmt::format("{} frequency of the arms differs by {:.1f} %: {:.0f} to {:.0f} MHz", what,
+                     100 * (most / least - 1), least, most);
+}
+
+std::string throttle_fault(const ArmFigures& arms, const char* reason) {
+  std::size_t throttled = 0;
+  for (const auto& [unused, arm] : arms) throttled += arm.most > 0 ? 1 : 0;
+  if (throttled == 0 || throttled == arms.size()) return "";
+  return fmt::format("the GPU was throttled ({}) under {} of {} arms", reason, throttled,
+                     arms.size());
 }
 
 }  // namespace
@@ -112,7 +171,8 @@ std::optional<CpuTicks> parse_cpu_ticks(const std::string& line) {
   return CpuTicks{.total = busy + idle + wait + steal, .busy = busy, .steal = steal, .own = 0};
 }
 
-EnvironmentSampler::EnvironmentSampler() : thread_([this] { loop(); }) {}
+EnvironmentSampler::EnvironmentSampler(std::unique_ptr<Nvml> gpu)
+    : gpu_(std::move(gpu)), thread_([this] { loop(); }) {}
 
 EnvironmentSampler::~EnvironmentSampler() {
   {
@@ -135,6 +195,7 @@ void EnvironmentSampler::sample() {
   add(figures_, "load", first_number("/proc/loadavg"));
   add(figures_, "temperature_c", temperature());
   add(figures_, "memory_mib", resident_mib());
+  if (gpu_) add(figures_, gpu_->read());
 }
 
 void EnvironmentSampler::begin_slot() {
@@ -162,23 +223,20 @@ std::vector<EnvironmentFigure> EnvironmentSampler::end_slot() {
 
 std::string void_reason(const std::vector<std::size_t>& arms,
                         const std::vector<std::vector<EnvironmentFigure>>& figures) {
-  std::map<std::size_t, std::pair<double, int>> sums;  // by arm: of the slots' means, and how many
-  for (std::size_t i = 0; i < arms.size(); ++i) {
-    for (const EnvironmentFigure& figure : figures[i]) {
-      if (figure.name != "core_mhz") continue;
-      sums[arms[i]].first += figure.mean;
-      ++sums[arms[i]].second;
-    }
+  const auto figure = [&](const std::string& name) { return by_arm(name, arms, figures); };
+  std::vector<std::string> faults = {frequency_fault(figure("core_mhz"), "core"),
+                                     frequency_fault(figure("gpu_sm_mhz"), "GPU")};
+  for (const ThrottleReason& reason : kThrottleReasons) {
+    if (reason.harmless) continue;
+    faults.push_back(throttle_fault(figure(kThrottlePrefix + reason.name), reason.name));
   }
-  if (sums.empty()) return "";
-  double least = HUGE_VAL, most = 0;
-  for (const auto& [unused, sum] : sums) {
-    least = std::min(least, sum.first / sum.second);
-    most = std::max(most, sum.first / sum.second);
+  for (const auto& [unused, arm] : figure("gpu_foreign_processes")) {
+    if (arm.most > 0) faults.emplace_back("another process ran on the GPU");
   }
-  if (most <= least * (1 + kFrequencyLimit)) return "";
-  return fmt::format("core frequency of the arms differs by {:.1f} %: {:.0f} to {:.0f} MHz",
-                     100 * (most / least - 1), least, most);
+  for (const std::string& fault : faults) {
+    if (!fault.empty()) return fault;
+  }
+  return "";
 }
 
 }  // namespace asdbench

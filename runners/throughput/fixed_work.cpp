@@ -39,57 +39,154 @@ std::int64_t tokens_after_end(std::span<const TokenId> output, std::span<const T
   return end == output.end() ? 0 : output.end() - end - 1;
 }
 
-/// Decodes `items` (at most one per slot) together and adds what was counted to `result`; false
-/// when interrupted, and then nothing was added that may be used.
-bool decode_together(Decoder& decoder, std::span<const WorkItem> items,
-                     std::span<const TokenId> end_ids, const std::function<bool()>& interrupted,
-                     SlotResult& result, Sha256& digest) {
-  std::vector<std::unique_ptr<Request>> requests;
-  std::vector<Request*> live;
-  for (const WorkItem& item : items) {
-    requests.push_back(std::make_unique<Request>(
+/// The work of one slot in the places of a batch: the next prompt starts as soon as one ends.
+class Batch {
+ public:
+  Batch(Decoder& decoder, std::span<const WorkItem> items, std::span<const TokenId> end_ids,
+        SlotResult& result)
+      : decoder_(decoder),
+        items_(items),
+        end_ids_(end_ids),
+        result_(result),
+        places_(static_cast<std::size_t>(decoder.options().requests)) {
+    live_.reserve(places_.size());
+    result_.each.resize(items.size());
+  }
+
+  /// Adds what was counted to the result; false when interrupted, and then nothing of it may be
+  /// used.
+  bool run(const std::function<bool()>& interrupted) {
+    bool stopped = interrupted();
+    while (!stopped) {
+      fill();
+      if (live_.empty()) break;
+      stopped = advance(interrupted);
+      if (!stopped) settle();
+    }
+    for (Place& place : places_) {
+      if (place.request) decoder_.finish(*place.request);
+    }
+    if (stopped) return false;
+    Sha256 digest;
+    for (const PromptResult& prompt : result_.each) digest.update(prompt.tokens_sha256);
+    result_.tokens_sha256 = digest.finish_hex();
+    return true;
+  }
+
+ private:
+  struct Place {
+    std::unique_ptr<Request> request;
+    std::size_t item = 0;
+  };
+
+  /// Starts waiting prompts in empty places. A reply may end with its first token: then the next.
+  void fill() {
+    bool ended = true;
+    while (ended && next_ < items_.size()) {
+      for (std::size_t i = 0; i < places_.size() && next_ < items_.size(); ++i) {
+        if (!places_[i].request) start(places_[i], i);
+      }
+      ended = std::any_of(live_.begin(), live_.end(),
+                          [](const Request* request) { return request->finished(); });
+      settle();
+    }
+  }
+
+  void start(Place& place, std::size_t slot) {
+    place.item = next_++;
+    const WorkItem& item = items_[place.item];
+    place.request = std::make_unique<Request>(
         item.sample_id, item.prompt,
-        RequestLimits{.max_tokens = item.tokens + 1, .ignore_end_ids = true}, end_ids, Rng()));
-    requests.back()->slot = static_cast<std::int32_t>(requests.size()) - 1;
+        RequestLimits{.max_tokens = item.tokens + 1, .ignore_end_ids = !item.natural_end}, end_ids_,
+        Rng());
+    place.request->slot = static_cast<std::int32_t>(slot);
+    decoder_.start(*place.request);
+    live_.push_back(place.request.get());
   }
-  for (const auto& request : requests) {
-    decoder.start(*request);
-    result.prefill_ns += request->prefill_ns;
-    if (!request->finished()) live.push_back(request.get());
+
+  /// Passes until a request ends: the timed stretch. True when interrupted.
+  bool advance(const std::function<bool()>& interrupted) {
+    const bool tail = live_.size() < places_.size();
+    const std::int64_t tokens = tail ? live_tokens() : 0;
+    bool stopped = false;
+    const std::int64_t begin = now_ns();
+    do {
+      decoder_.pass(live_);
+      stopped = interrupted();
+    } while (!stopped && std::none_of(live_.begin(), live_.end(),
+                                      [](const Request* request) { return request->finished(); }));
+    const std::int64_t elapsed = now_ns() - begin;
+    result_.decode_ns += elapsed;
+    if (tail && places_.size() > 1) {
+      result_.tail_ns += elapsed;
+      result_.tail_tokens += live_tokens() - tokens;
+    }
+    share(elapsed);
+    return stopped;
   }
-  const std::int64_t begin = now_ns();
-  bool stopped = interrupted();
-  while (!live.empty() && !stopped) {
-    decoder.pass(live);
-    std::erase_if(live, [](const Request* request) { return request->finished(); });
-    stopped = interrupted();
+
+  std::int64_t live_tokens() const {
+    std::int64_t tokens = 0;
+    for (const Request* request : live_) tokens += std::ssize(request->output());
+    return tokens;
   }
-  result.decode_ns += now_ns() - begin;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    Request& request = *requests[i];
-    decoder.finish(request);
-    if (stopped) continue;
+
+  /// Splits a stretch among the requests that were decoded in it; the first gets the remainder.
+  void share(std::int64_t elapsed) {
+    const auto parts = std::ssize(live_);
+    std::int64_t part = elapsed / parts + elapsed % parts;
+    for (const Place& place : places_) {
+      if (!place.request) continue;
+      result_.each[place.item].decode_ns += part;
+      part = elapsed / parts;
+    }
+  }
+
+  /// Counts the requests that have ended and frees their places.
+  void settle() {
+    std::erase_if(live_, [](const Request* request) { return request->finished(); });
+    for (Place& place : places_) {
+      if (!place.request || !place.request->finished()) continue;
+      decoder_.finish(*place.request);
+      count(*place.request, place.item);
+      place.request.reset();
+    }
+  }
+
+  void count(const Request& request, std::size_t index) {
+    const WorkItem& item = items_[index];
     const std::span<const TokenId> output = request.output();
-    const auto expected = static_cast<std::size_t>(items[i].tokens) + 1;
-    if (!request.error().empty() || output.size() != expected) {
+    const auto expected = static_cast<std::size_t>(item.tokens) + 1;
+    if (!request.error().empty() || (!item.natural_end && output.size() != expected)) {
       throw DataError(fmt::format(
           "fixed work: prompt {} gave {} tokens, {} expected{}{}\n  choose shorter prompts, fewer "
           "speed.tokens, or leave this prompt out",
-          items[i].sample_id, output.size(), expected, request.error().empty() ? "" : ": ",
+          item.sample_id, output.size(), expected, request.error().empty() ? "" : ": ",
           request.error()));
     }
-    result.prompts += 1;
-    result.tokens += static_cast<std::int64_t>(output.size()) - 1;
-    result.post_end_tokens += tokens_after_end(output, end_ids);
-    result.passes += static_cast<std::int64_t>(request.passes().size());
+    PromptResult& prompt = result_.each[index];
+    prompt.tokens = std::ssize(output) - 1;
+    prompt.prefill_ns = request.prefill_ns;
+    prompt.tokens_sha256 = sha256_tokens(output);
+    result_.prompts += 1;
+    result_.tokens += prompt.tokens;
+    result_.prefill_ns += request.prefill_ns;
+    result_.post_end_tokens += tokens_after_end(output, end_ids_);
+    result_.passes += std::ssize(request.passes());
     for (const PassRecord& pass : request.passes()) {
-      result.drafted += pass.drafted;
-      result.accepted += pass.accepted;
+      result_.drafted += pass.drafted;
+      result_.accepted += pass.accepted;
     }
-    digest.update(sha256_tokens(output));
   }
-  return !stopped;
-}
+
+  Decoder& decoder_;
+  std::span<const WorkItem> items_;
+  std::span<const TokenId> end_ids_;
+  SlotResult& result_;
+  std::vector<Place> places_;
+  std::vector<Request*> live_;
+  std::size_t next_ = 0;  // item
+};
 
 /// Whether the last three differ by less than 2 %.
 bool steady(const std::vector<double>& times) {
@@ -110,31 +207,42 @@ std::vector<std::size_t> slot_order(std::size_t arms, std::int64_t group) {
   return order;
 }
 
-std::vector<SlotResult> run_group(Target& target, const std::vector<Arm>& arms,
-                                  const std::vector<WorkItem>& work, std::int64_t group,
+std::vector<SlotResult> run_slots(Target& target, const std::vector<Arm>& arms,
+                                  const std::vector<WorkItem>& work,
+                                  const std::vector<std::size_t>& order,
                                   const std::function<bool()>& interrupted) {
   const std::vector<TokenId> end_ids = target.info().end_ids;
   std::vector<SlotResult> results;
-  EnvironmentSampler sampler;
-  for (const std::size_t index : slot_order(arms.size(), group)) {
+  EnvironmentSampler sampler(target.info().device.starts_with("cuda") ? std::make_unique<Nvml>()
+                                                                      : nullptr);
+  for (const std::size_t index : order) {
     const Arm& arm = arms[index];
     Decoder decoder(target, *arm.drafter, *arm.verifier, options_for(arm, work));
     SlotResult result{.arm = index, .slot = static_cast<std::int32_t>(results.size())};
-    Sha256 digest;
     sampler.begin_slot();
-    for (std::size_t i = 0; i < work.size(); i += static_cast<std::size_t>(arm.batch)) {
-      const std::size_t count = std::min(static_cast<std::size_t>(arm.batch), work.size() - i);
-      if (!decode_together(decoder, std::span(work).subspan(i, count), end_ids, interrupted, result,
-                           digest)) {
-        return {};
-      }
-    }
+    if (!Batch(decoder, work, end_ids, result).run(interrupted)) return {};
     result.environment = sampler.end_slot();
     result.times = decoder.times();
-    result.tokens_sha256 = digest.finish_hex();
     results.push_back(std::move(result));
   }
   return results;
+}
+
+std::vector<SlotResult> run_group(Target& target, const std::vector<Arm>& arms,
+                                  const std::vector<WorkItem>& work, std::int64_t group,
+                                  const std::function<bool()>& interrupted) {
+  return run_slots(target, arms, work, slot_order(arms.size(), group), interrupted);
+}
+
+std::optional<SlotResult> decode_once(Target& target, const Arm& arm,
+                                      const std::vector<WorkItem>& work,
+                                      const std::function<bool()>& interrupted) {
+  const std::vector<TokenId> end_ids = target.info().end_ids;
+  Decoder decoder(target, *arm.drafter, *arm.verifier, options_for(arm, work));
+  SlotResult result;
+  if (!Batch(decoder, work, end_ids, result).run(interrupted)) return std::nullopt;
+  result.times = decoder.times();
+  return result;
 }
 
 std::vector<WarmUp> warm_up(Target& target, const std::vector<Arm>& arms,
@@ -147,16 +255,14 @@ std::vector<WarmUp> warm_up(Target& target, const std::vector<Arm>& arms,
     Decoder decoder(target, *arm.drafter, *arm.verifier, options_for(arm, work));
     WarmUp result;
     std::vector<double> times;  // ns a token
+    std::size_t next = 0;
     while (result.requests < rule.least || (!result.stable && result.requests < rule.most)) {
-      const std::size_t item = static_cast<std::size_t>(result.requests) % work.size();
+      std::vector<WorkItem> items;  // as many as the arm decodes together
+      for (std::int32_t i = 0; i < arm.batch; ++i) items.push_back(work[next++ % work.size()]);
       SlotResult uncounted;
-      Sha256 digest;
-      if (!decode_together(decoder, std::span(work).subspan(item, 1), end_ids, interrupted,
-                           uncounted, digest)) {
-        return results;
-      }
+      if (!Batch(decoder, items, end_ids, uncounted).run(interrupted)) return results;
       times.push_back(static_cast<double>(uncounted.decode_ns) /
-                      static_cast<double>(uncounted.tokens));
+                      static_cast<double>(std::max<std::int64_t>(uncounted.tokens, 1)));
       ++result.requests;
       result.stable = steady(times);
     }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,8 @@ namespace asdbench {
 struct WorkItem {
   std::string sample_id;
   std::vector<TokenId> prompt;
-  std::int32_t tokens = 0;  // T: counted, the token from prefill excluded
+  std::int32_t tokens = 0;   // T: counted, the token from prefill excluded
+  bool natural_end = false;  // ends where the model ends, after T at the latest
 };
 
 /// One arm: a drafter and a rule over the shared target.
@@ -28,6 +30,14 @@ struct Arm {
   std::int32_t batch = 1;
 };
 
+/// What became of one prompt in one slot.
+struct PromptResult {
+  std::int64_t tokens = 0;     // counted
+  std::int64_t decode_ns = 0;  // prompts that are decoded together share their time equally
+  std::int64_t prefill_ns = 0;
+  std::string tokens_sha256;
+};
+
 /// What one arm did in one slot.
 struct SlotResult {
   std::size_t arm = 0;
@@ -37,20 +47,37 @@ struct SlotResult {
   PassTimes times;
   std::string tokens_sha256;
   std::vector<EnvironmentFigure> environment;
+  std::vector<PromptResult> each;  // in the order of the work
+  // Of the counted work, what was done when no prompt waited and places of the batch stood empty.
+  std::int64_t tail_tokens = 0, tail_ns = 0;
 };
 
 /// Order of arms in the slots of group `group`: S A A S, then A S S A for two arms; a palindrome
 /// rotated by one arm from group to group for more (0 1 2 2 1 0, 1 2 0 0 2 1, ...).
 std::vector<std::size_t> slot_order(std::size_t arms, std::int64_t group);
 
-/// Decodes all work items in every slot of one group, end ids ignored for the stop. Empty when
-/// interrupted.
+/// Decodes all work items in every slot, slots in `order` (indices of arms); end ids are ignored
+/// for the stop unless an item says otherwise. An arm keeps `batch` requests in flight as long as
+/// prompts wait. Empty when interrupted.
+std::vector<SlotResult> run_slots(Target& target, const std::vector<Arm>& arms,
+                                  const std::vector<WorkItem>& work,
+                                  const std::vector<std::size_t>& order,
+                                  const std::function<bool()>& interrupted);
+
+/// One group: `run_slots` in the order of slot_order.
 std::vector<SlotResult> run_group(Target& target, const std::vector<Arm>& arms,
                                   const std::vector<WorkItem>& work, std::int64_t group,
                                   const std::function<bool()>& interrupted);
 
-/// How many requests of each arm are run without being counted: `least`, then until the last three
-/// differ by less than 2 % in time per token, `most` in all.
+/// Decodes all work items once, untimed by the environment record: for checks and replays. Absent
+/// when interrupted.
+std::optional<SlotResult> decode_once(Target& target, const Arm& arm,
+                                      const std::vector<WorkItem>& work,
+                                      const std::function<bool()>& interrupted);
+
+/// How many requests of each arm (batches of them, where an arm has a batch) are run without being
+/// counted: `least`, then until the last three differ by less than 2 % in time per token, `most` in
+/// all.
 struct WarmUpRule {
   std::int32_t least = 2;
   std::int32_t most = 30;
