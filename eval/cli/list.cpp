@@ -10,6 +10,7 @@
 #include "eval/core/json.h"
 #include "eval/report/table.h"
 #include "runners/kernels/isa.h"
+#include "runners/throughput/nvml.h"
 #include "runners/verifier.h"
 
 namespace asdbench::cli {
@@ -85,6 +86,7 @@ Facts machine_facts() {
   const BuildInfo build = build_info();
   const auto pages = static_cast<double>(sysconf(_SC_PHYS_PAGES));
   const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
+  const Nvml gpu;
   return {
       {"version", build.version},
       {"commit", build.commit + (build.dirty ? " (with changes)" : "")},
@@ -96,6 +98,7 @@ Facts machine_facts() {
       {"cores", std::to_string(std::thread::hardware_concurrency())},
       {"memory_gib", fmt::format("{:.1f}", pages * page / (1 << 30))},
       {"instruction_set", std::string(kernels::name_of(kernels::active_isa()))},
+      {"gpu_record", gpu.why_not().empty() ? gpu.device() : "none: " + gpu.why_not()},
       {"models", default_paths().models.string()},
       {"data", default_paths().data.string()},
   };

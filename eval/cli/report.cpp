@@ -28,10 +28,29 @@ struct Options {
 /// The matrix and the views behind the sections, for machines: numbers keep their types.
 std::string report_json(const ResultStore& store) {
   Json out = {{"matrix", parse_json(matrix_json(store.matrix()))}};
-  for (const char* view :
-       {"accuracy", "acceptance", "paired", "ledger", "length", "breakdown", "outcome", "judged",
-        "preference", "speed", "speed_bound", "group_speed", "accept_histogram", "block_position",
-        "blocked", "regret_histogram", "exception_position"}) {
+  for (const char* view : {"accuracy",
+                           "acceptance",
+                           "paired",
+                           "ledger",
+                           "length",
+                           "breakdown",
+                           "outcome",
+                           "judged",
+                           "preference",
+                           "speed",
+                           "speed_bound",
+                           "group_speed",
+                           "speed_interval",
+                           "bracketed",
+                           "concurrency",
+                           "time_to_answer",
+                           "replayed",
+                           "noise_floor",
+                           "accept_histogram",
+                           "block_position",
+                           "blocked",
+                           "regret_histogram",
+                           "exception_position"}) {
     out[view] = rows_json(store, view);
   }
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -11,6 +11,7 @@
 #include "eval/core/digest.h"
 #include "eval/core/json.h"
 #include "eval/report/matrix.h"
+#include "eval/report/sections.h"
 #include "eval/run/checks.h"
 #include "eval/stats/stats.h"
 #include "runners/checkpoint/checkpoint.h"
@@ -142,13 +143,10 @@ ExitCode run(const RunOptions& options) {
     return check.status == CheckStatus::kFail;
   });
   if (options.json) {
-    Json out = {{"database", options.database},
-                {"decoded", result.decoded},
-                {"reused", result.reused},
-                {"failed", result.failed},
-                {"speed_groups", result.groups},
-                {"interrupted", result.interrupted},
-                {"matrix", parse_json(matrix_json(matrix))}};
+    Json out = {{"database", options.database},      {"decoded", result.decoded},
+                {"reused", result.reused},           {"failed", result.failed},
+                {"speed_groups", result.groups},     {"replayed", result.replayed},
+                {"interrupted", result.interrupted}, {"matrix", parse_json(matrix_json(matrix))}};
     for (const Check& check : checks) {
       out["checks"].push_back(
           {{"name", check.name}, {"status", name_of(check.status)}, {"evidence", check.evidence}});
@@ -160,9 +158,15 @@ ExitCode run(const RunOptions& options) {
                           : policy == CappedPolicy::kAsScored ? Capped::kAsScored
                                                               : Capped::kByGrader;
     for (const Table& table : matrix_tables(matrix, capped)) print(to_terminal(table) + "\n");
+    if (result.groups > 0) {
+      const Table prediction = prediction_table(store, Cells(store));
+      if (!prediction.rows.empty()) print(to_terminal(prediction) + "\n");
+    }
     print_checks(checks);
-    print(fmt::format("decoded {} samples, reused {}, timed {} speed groups; database {}\n",
-                      result.decoded, result.reused, result.groups, options.database));
+    print(fmt::format("decoded {} samples, reused {}, {}timed {} speed groups; database {}\n",
+                      result.decoded, result.reused,
+                      result.replayed > 0 ? fmt::format("replayed {}, ", result.replayed) : "",
+                      result.groups, options.database));
   }
   if (result.interrupted) {
     note(fmt::format(

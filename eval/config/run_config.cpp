@@ -171,15 +171,14 @@ class Reader {
   void read_phases(const YamlNode& phases, RunConfig& config) const {
     expect(phases, "run.phases", YamlKind::kList);
     if (phases.items.empty()) {
-      fail(phases, "run.phases", "the list is empty; expected quality, speed or both");
+      fail(phases, "run.phases", "the list is empty; expected quality, speed, replay");
     }
     config.quality = false;
-    config.speed = false;
+    const std::map<std::string, bool*> flags = {
+        {"quality", &config.quality}, {"speed", &config.speed}, {"replay", &config.replay}};
     for (std::size_t i = 0; i < phases.items.size(); ++i) {
       const std::string path = fmt::format("run.phases[{}]", i);
-      bool& phase = choice(phases.items[i], path, {"quality", "speed"}) == "quality"
-                        ? config.quality
-                        : config.speed;
+      bool& phase = *flags.at(choice(phases.items[i], path, {"quality", "speed", "replay"}));
       if (phase) {
         fail(phases.items[i], path, fmt::format("{} is given twice", describe(phases.items[i])));
       }
@@ -338,8 +337,9 @@ class Reader {
 
   void read_speed(const YamlNode& node, SpeedConfig& speed) const {
     expect(node, "speed", YamlKind::kMap);
-    refuse_unknown(node, "speed",
-                   {"tokens", "prompts", "groups", "warmup", "warmup_most", "order"});
+    refuse_unknown(
+        node, "speed",
+        {"work", "tokens", "prompts", "groups", "warmup", "warmup_most", "order", "spot_checks"});
     const auto count = [&](std::string_view key, std::int64_t minimum, std::int64_t maximum,
                            std::int32_t& value) {
       const YamlEntry* entry = node.find(key);
@@ -352,8 +352,30 @@ class Reader {
     count("groups", 1, kMostSpeedGroups, speed.groups);
     count("warmup", 0, kMostWarmUp, speed.warmup);
     count("warmup_most", 0, kMostWarmUp, speed.warmup_most);
+    count("spot_checks", 0, kMostSpeedPrompts, speed.spot_checks);
     if (const YamlEntry* entry = node.find("order")) {
-      choice(entry->value, "speed.order", {"abba"});  // mirrored; there is no other yet
+      const bool abba = choice(entry->value, "speed.order", {"abba", "bcb"}) == "abba";
+      speed.order = abba ? SpeedOrder::kAbba : SpeedOrder::kBcb;
+    }
+    if (const YamlEntry* entry = node.find("work")) read_work(entry->value, speed);
+  }
+
+  void read_work(const YamlNode& list, SpeedConfig& speed) const {
+    expect(list, "speed.work", YamlKind::kList);
+    if (list.items.empty()) {
+      fail(list, "speed.work", "the list is empty; expected constant, reference, natural");
+    }
+    speed.work.clear();
+    for (std::size_t i = 0; i < list.items.size(); ++i) {
+      const std::string path = fmt::format("speed.work[{}]", i);
+      const std::string name = choice(list.items[i], path, {"constant", "reference", "natural"});
+      const SpeedWork work = name == "constant"    ? SpeedWork::kConstant
+                             : name == "reference" ? SpeedWork::kReference
+                                                   : SpeedWork::kNatural;
+      if (std::find(speed.work.begin(), speed.work.end(), work) != speed.work.end()) {
+        fail(list.items[i], path, fmt::format("{} is given twice", name));
+      }
+      speed.work.push_back(work);
     }
   }
 
@@ -384,6 +406,12 @@ std::string read_text(const std::filesystem::path& file) {
 }
 
 }  // namespace
+
+const char* name_of(SpeedWork work) {
+  return work == SpeedWork::kConstant    ? "constant"
+         : work == SpeedWork::kReference ? "reference"
+                                         : "natural";
+}
 
 RunConfig parse_config(const std::string& text, const std::filesystem::path& file,
                        const KnownNames& known, const std::vector<Override>& overrides) {

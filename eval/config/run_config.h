@@ -27,12 +27,30 @@ struct KnownNames {
   std::vector<std::string> verifiers;
 };
 
+/// How far a timed prompt is decoded (specs: measurement, section 1: F1, F2, N).
+enum class SpeedWork : std::uint8_t {
+  kConstant,   // `tokens`, ends ignored
+  kReference,  // the length of the strict reply, ends ignored
+  kNatural,    // to the end of each arm's own reply
+};
+
+/// "constant", "reference", "natural".
+const char* name_of(SpeedWork work);
+
+enum class SpeedOrder : std::uint8_t {
+  kAbba,  // mirrored; a palindrome for more than two arms
+  kBcb,   // triples: baseline, cell, baseline
+};
+
 struct SpeedConfig {
+  std::vector<SpeedWork> work = {SpeedWork::kConstant};
+  SpeedOrder order = SpeedOrder::kAbba;
   std::int32_t tokens = 128;  // T: counted tokens per prompt, the one from prefill excluded
   std::int32_t prompts = 8;
   std::int32_t groups = 4;
   std::int32_t warmup = 2;        // fewest requests of each arm before the first group
   std::int32_t warmup_most = 30;  // until the last three agree, no more than these
+  std::int32_t spot_checks = 2;   // timed prompts of each arm that are decoded once more
 };
 
 /// kByGrader: nothing was said; wrong for our default grader, as scored for one that reproduces
@@ -46,6 +64,7 @@ struct RunConfig {
   std::uint64_t seed = 0;
   bool quality = true;
   bool speed = false;
+  bool replay = false;  // strict's blocks are shown to the other rules
   std::int64_t max_failed_samples = 0;
   std::vector<Choice> tasks, targets, drafters, verifiers, decodings;
   /// Cells that match all given axis names of an entry are left out: {"drafter": "none",

@@ -13,8 +13,10 @@
 namespace asdbench {
 namespace {
 
+// Temporary ones stand for what a file of an earlier build lacks.
 constexpr const char* kOwnNames =
-    "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' "
+    "SELECT name FROM (SELECT type, name FROM sqlite_schema UNION SELECT type, name FROM "
+    "sqlite_temp_schema) WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' "
     "ORDER BY type, name";
 
 std::string quoted(const std::string& name, char quote) {
@@ -120,8 +122,10 @@ std::string schema_text(const ResultStore& store) {
       read_rows(store, "PRAGMA user_version").front().text("user_version"));
   for (const ViewRow& entry :
        read_rows(store,
-                 "SELECT type, name, sql FROM sqlite_schema WHERE type IN ('table', 'view') AND "
-                 "name NOT LIKE 'sqlite_%' ORDER BY type, name")) {
+                 "SELECT type, name, sql FROM sqlite_temp_schema WHERE name NOT LIKE 'sqlite_%' "
+                 "UNION ALL SELECT type, name, sql FROM sqlite_schema WHERE type IN ('table', "
+                 "'view') AND name NOT LIKE 'sqlite_%' AND name NOT IN (SELECT name FROM "
+                 "sqlite_temp_schema) ORDER BY type, name")) {
     Table columns{.title = "", .columns = {{"column"}, {"type"}, {"null"}, {"key"}}, .rows = {}};
     for (const ViewRow& column :
          read_rows(store, "SELECT * FROM pragma_table_info(" + quoted(entry.text("name"), '\'') +

@@ -89,6 +89,7 @@ Json to_json(const MatrixRow& row) {
           {"vs_strict", interval(row.vs_strict)},
           {"vs_plain", interval(row.vs_plain)},
           {"speed_groups", row.groups},
+          {"speed_work", row.speed_work},
           {"tokens_per_s", number(row.tokens_per_s)},
           {"accept_length", number(row.accept_length)},
           {"regret_per_request", number(row.regret_per_request)},
@@ -171,6 +172,7 @@ std::vector<Table> matrix_tables(const std::vector<MatrixRow>& rows, Capped capp
                                       ? "capped; accuracy as scored"
                                       : "capped; accuracy with capped wrong";
     table.title = title_of(*first, drafter, n, unscored);
+    if (first->speed_work == "reference") table.title += " · speed at reference lengths";
     tables.push_back(std::move(table));
   }
   return tables;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <sstream>
 
 #include "eval/config/yaml_tree.h"
 #include "eval/report/sections.h"
@@ -130,12 +131,13 @@ class PublishedReader {
   PublishedRow row(const YamlNode& node, const std::string& path) const {
     expect(node, path, YamlKind::kMap, "a map with metric and value");
     known_keys(node, path,
-               {"task", "target", "drafter", "verifier", "B", "g", "M", "metric", "value", "low",
-                "high", "note"});
+               {"task", "target", "drafter", "drafter_options", "verifier", "B", "g", "M", "metric",
+                "value", "low", "high", "note"});
     PublishedRow out;
     out.task = text_of(node, path, "task");
     out.target = text_of(node, path, "target");
     out.drafter = text_of(node, path, "drafter");
+    out.drafter_options = text_of(node, path, "drafter_options");
     out.verifier = required_text(node, path, "verifier");
     out.budget = number(node, path, "B", false);
     out.gate = number(node, path, "g", false);
@@ -260,14 +262,39 @@ struct Controls {
   std::optional<double> budget, gate, max_exceptions;
 };
 
+/// Whether every word of `wanted` is one of `options`.
+bool holds_words(const std::string& options, const std::string& wanted) {
+  std::istringstream words(wanted);
+  for (std::string word; words >> word;) {
+    if ((" " + options + " ").find(" " + word + " ") == std::string::npos) return false;
+  }
+  return true;
+}
+
+bool over_tasks(const PublishedRow& row) { return row.task.empty() || row.task == "all"; }
+
 bool fits(const MatrixRow& row, const Controls& controls, const PublishedRow& published) {
   const auto equal = [](std::optional<double> wanted, std::optional<double> found) {
     return !wanted || (found && *wanted == *found);
   };
-  return row.task == published.task && row.verifier == published.verifier &&
-         row.drafter != "none" && equal(published.budget, controls.budget) &&
-         equal(published.gate, controls.gate) &&
+  return (over_tasks(published) || row.task == published.task) &&
+         row.verifier == published.verifier && row.drafter != "none" &&
+         holds_words(row.drafter_options, published.drafter_options) &&
+         equal(published.budget, controls.budget) && equal(published.gate, controls.gate) &&
          equal(published.max_exceptions, controls.max_exceptions);
+}
+
+/// A figure over tasks, unweighted: of gains the mean of their logarithms, else the mean. Undefined
+/// when it is for one of them.
+Estimate mean_of(const std::vector<Estimate>& figures, const std::string& metric) {
+  const bool gain = metric == "speed_gain_pct";
+  double sum = 0;
+  for (const Estimate& figure : figures) {
+    if (!figure.estimate) return {};
+    sum += gain ? std::log1p(*figure.estimate / 100) : *figure.estimate;
+  }
+  const double mean = sum / static_cast<double>(figures.size());
+  return {gain ? 100 * std::expm1(mean) : mean, {}, {}};
 }
 
 std::string rule_of(const PublishedRow& row) {
@@ -279,6 +306,10 @@ std::string rule_of(const PublishedRow& row) {
   add("M", row.max_exceptions);
   add("g", row.gate);
   return rule;
+}
+
+std::string drafter_of(const PublishedRow& row) {
+  return row.drafter_options.empty() ? row.drafter : row.drafter + " " + row.drafter_options;
 }
 
 /// Whether the two agree as far as intervals are known: they overlap, or one holds the other.
@@ -368,17 +399,30 @@ Section published_section(const Evidence& evidence, const Published& published) 
   for (const PublishedRow& row : published.rows) {
     const std::vector<std::string> theirs = {
         row.task.empty() ? "all" : row.task,
-        fmt::format("{} · {} · {}", row.target, row.drafter, rule_of(row)), row.metric,
+        fmt::format("{} · {} · {}", row.target, drafter_of(row), rule_of(row)), row.metric,
         decimal_interval(row.value, row.low, row.high, 2)};
-    bool found = false;
+    // One line a cell; of a figure over tasks one line for the cells that differ in their task
+    // only.
+    std::map<std::string, std::vector<const MatrixRow*>> lines;
     for (const MatrixRow& cell : evidence.cells.rows()) {
       if (!fits(cell, controls[cell.cell_id], row)) continue;
-      found = true;
-      const Estimate figure = ours.of(cell, row.metric);
+      const std::string key = over_tasks(row)
+                                  ? fmt::format("{}\n{}\n{}\n{}", cell.target, cell.device,
+                                                cell.batch, evidence.cells.label(cell.cell_id))
+                                  : fmt::format("{:020}", cell.cell_id);
+      lines[key].push_back(&cell);
+    }
+    const bool found = !lines.empty();
+    for (const auto& [unused, cells] : lines) {
+      std::vector<Estimate> figures;
+      for (const MatrixRow* cell : cells) figures.push_back(ours.of(*cell, row.metric));
+      const MatrixRow& cell = *cells.front();
+      const Estimate figure = over_tasks(row) ? mean_of(figures, row.metric) : figures.front();
+      std::string name = evidence.cells.label(cell.cell_id) + " · " + cell.target;
+      if (over_tasks(row)) name += fmt::format(" · mean of {} tasks", cells.size());
       std::vector<std::string> line = theirs;
       line.insert(line.end(),
-                  {evidence.cells.label(cell.cell_id) + " · " + cell.target,
-                   decimal_interval(figure.estimate, figure.low, figure.high, 2),
+                  {name, decimal_interval(figure.estimate, figure.low, figure.high, 2),
                    figure.estimate ? fmt::format("{:+.2f}", *figure.estimate - row.value)
                                    : std::string(kUndefined),
                    agreement(row, figure), setting_difference(row, cell), row.note});

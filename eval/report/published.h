@@ -15,6 +15,7 @@ struct Evidence;
 /// One published figure.
 struct PublishedRow {
   std::string task, target, drafter, verifier;  // task "" or "all": over several tasks
+  std::string drafter_options;  // words that our drafter's options must hold; "" for any
   std::optional<double> budget, gate, max_exceptions;
   std::string metric;
   double value = 0;

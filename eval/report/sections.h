@@ -77,6 +77,10 @@ Section fidelity_section(const Evidence& evidence);
 Section examples_section(const Evidence& evidence);
 Section environment_section(const Evidence& evidence);
 
+/// Measured speed against what the tokens per pass of the timed work predict, for every cell that
+/// was timed beside strict. No row where nothing was.
+Table prediction_table(const ResultStore& store, const Cells& cells);
+
 RatioIntervals ratio_intervals(const std::map<std::int64_t, RatioSample>& samples);
 /// Accept length of every cell with its bootstrap over requests.
 RatioIntervals accept_length_intervals(const ResultStore& store);

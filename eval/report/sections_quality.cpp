@@ -129,6 +129,55 @@ Section quality_section(const Evidence& evidence) {
   return section;
 }
 
+namespace {
+
+/// Every ASD cell beside the other rules of its setting and drafter whose largest regret of a
+/// request comes within a tenth of its own.
+Table equal_regret(const Evidence& evidence) {
+  constexpr double kTolerance = 0.1;
+  Table table{.title = "At equal realised regret: largest of a request within 10 % of ASD's",
+              .columns = {{"task"},
+                          {"cell"},
+                          {"largest regret", Align::kRight},
+                          {"regret / request", Align::kRight},
+                          {"accept length", Align::kRight},
+                          {"accuracy [95 % CI]"},
+                          {"speed vs strict [95 % CI]"}},
+              .rows = {}};
+  const auto spent = [&](const MatrixRow& row, const char* column) {
+    const auto found = evidence.ledger.find(row.cell_id);
+    return found == evidence.ledger.end() ? std::nullopt : found->second.number(column);
+  };
+  const auto add = [&](const MatrixRow& row) {
+    const Estimate& accuracy = accuracy_of(row, evidence.capped);
+    table.rows.push_back(
+        {evidence.cells.place(row.cell_id), evidence.cells.label(row.cell_id),
+         decimal(spent(row, "largest_regret"), 2), decimal(spent(row, "regret_per_request"), 3),
+         decimal(row.accept_length, 3),
+         percent_interval(accuracy.estimate, accuracy.low, accuracy.high),
+         decimal_interval(row.vs_strict.estimate, row.vs_strict.low, row.vs_strict.high, 3)});
+  };
+  for (const MatrixRow& own : evidence.cells.rows()) {
+    const std::optional<double> most = spent(own, "largest_regret");
+    if (own.verifier != "asd" || !most || *most <= 0) continue;
+    std::vector<const MatrixRow*> others;
+    for (const MatrixRow& row : evidence.cells.rows()) {
+      const std::optional<double> largest = spent(row, "largest_regret");
+      if (row.verifier != "asd" && largest && same_setting(row, own) &&
+          drafter_name(row) == drafter_name(own) &&
+          std::abs(*largest - *most) <= kTolerance * *most) {
+        others.push_back(&row);
+      }
+    }
+    if (others.empty()) continue;
+    add(own);
+    for (const MatrixRow* row : others) add(*row);
+  }
+  return table;
+}
+
+}  // namespace
+
 Section frontier_section(const Evidence& evidence) {
   Section section{.id = "frontier", .title = "Frontier over the controls"};
   section.note =
@@ -145,6 +194,7 @@ Section frontier_section(const Evidence& evidence) {
                           {"accept length [95 % CI]"},
                           {"exceptions / 100 tokens", Align::kRight},
                           {"regret / request", Align::kRight},
+                          {"largest", Align::kRight},
                           {"speed vs strict [95 % CI]"}},
               .rows = {}};
   std::map<std::int64_t, std::vector<Point>> points;
@@ -172,6 +222,7 @@ Section frontier_section(const Evidence& evidence) {
                                   length->second.interval.hi, 3)
                : std::string(kUndefined),
          decimal(figure("exceptions_per_100_tokens"), 2), decimal(figure("regret_per_request"), 3),
+         decimal(figure("largest_regret"), 2),
          decimal_interval(row.vs_strict.estimate, row.vs_strict.low, row.vs_strict.high, 3)});
   }
   add_charts(section, evidence.cells,
@@ -180,6 +231,8 @@ Section frontier_section(const Evidence& evidence) {
               .y = {.label = "accuracy", .unit = Unit::kShare}},
              points);
   section.blocks.emplace_back(std::move(table));
+  Table equal = equal_regret(evidence);
+  if (!equal.rows.empty()) section.blocks.emplace_back(std::move(equal));
   return section;
 }
 
@@ -379,6 +432,23 @@ Section divergence_section(const Evidence& evidence) {
     return section;
   }
   section.blocks.emplace_back(std::move(table));
+  Table noise{.title = "What rounding alone changes",
+              .columns = {{"task"},
+                          {"cell"},
+                          {"against"},
+                          {"pairs", Align::kRight},
+                          {"diverged [Wilson 95 %]"}},
+              .rows = {}};
+  for (const ViewRow& row :
+       read_rows(evidence.store, "SELECT * FROM noise_floor ORDER BY cell_id, reference")) {
+    const std::int64_t id = row.count("cell_id");
+    noise.rows.push_back({evidence.cells.place(id), evidence.cells.label(id),
+                          row.text("reference") == "batch" ? "the same cell at batch 1"
+                                                           : "plain decoding with the same weights",
+                          whole(row.count("pairs")),
+                          share_of(row.count("diverged"), row.count("pairs"))});
+  }
+  if (!noise.rows.empty()) section.blocks.emplace_back(std::move(noise));
   add_charts(
       section, evidence.cells,
       {.x = {.label = "tokens from the start of the reply"},

@@ -97,13 +97,145 @@ void flag_speed(const Evidence& evidence, Table& table) {
   }
   for (const ViewRow& row :
        read_rows(evidence.store,
-                 "SELECT cell_id, post_end_fraction FROM speed WHERE post_end_fraction > " +
+                 "SELECT cell_id, post_end_fraction FROM speed WHERE work = 'constant' AND "
+                 "post_end_fraction > " +
                      std::to_string(kPostEndLimit))) {
     add(row.count("cell_id"), "text after the end",
         percent(row.number("post_end_fraction")) +
-            " of the counted tokens stand after the reply's natural end: reference lengths would "
-            "be fairer");
+            " of the counted tokens stand after the reply's natural end: reference lengths "
+            "(speed.work) are the primary figure then");
   }
+  for (const ViewRow& row : read_rows(evidence.store,
+                                      "SELECT cell_id, count(*) AS checked, "
+                                      "sum(timed_sha256 <> again_sha256) AS different FROM "
+                                      "spot_check GROUP BY cell_id HAVING different > 0")) {
+    add(row.count("cell_id"), "timed prompts do not repeat",
+        fmt::format("{} of {} gave other tokens when decoded again", row.count("different"),
+                    row.count("checked")));
+  }
+  for (const ViewRow& row : read_rows(evidence.store,
+                                      "SELECT cell_id, pairs, diverged FROM noise_floor "
+                                      "WHERE reference = 'batch' AND diverged > 0")) {
+    add(row.count("cell_id"), "the batch changes replies",
+        fmt::format("{} of {} differ from those at batch 1", row.count("diverged"),
+                    row.count("pairs")));
+  }
+}
+
+/// "[1.05, 1.12]"; a dash when it is not known.
+std::string bounds_text(std::optional<double> low, std::optional<double> high) {
+  if (!low || !high) return std::string(kUndefined);
+  return fmt::format("[{}, {}]", decimal(low, 3), decimal(high, 3));
+}
+
+/// Natural endings, triples, fixed concurrency and replayed blocks, each where it was run.
+void add_time_to_answer(Section& section, const Evidence& evidence) {
+  Table table{.title = "Time to answer: natural endings, prefill included",
+              .columns = {{"task"},
+                          {"cell"},
+                          {"requests", Align::kRight},
+                          {"s / request", Align::kRight},
+                          {"of it prefill", Align::kRight},
+                          {"tokens / request", Align::kRight},
+                          {"against"},
+                          {"times faster [95 % over groups]"},
+                          {"[95 % over prompts]"},
+                          {"tokens/s", Align::kRight},
+                          {"length", Align::kRight},
+                          {"answers/s", Align::kRight}},
+              .rows = {}};
+  const auto change = [](std::optional<double> pct) {
+    return pct ? fmt::format("{:+.2f} %", *pct) : std::string(kUndefined);
+  };
+  for (const ViewRow& row :
+       read_rows(evidence.store, "SELECT * FROM time_to_answer ORDER BY cell_id, reference DESC")) {
+    const std::int64_t id = row.count("cell_id");
+    table.rows.push_back(
+        {evidence.cells.place(id), evidence.cells.label(id), row.text("requests"),
+         decimal(row.number("seconds_per_request"), 3),
+         decimal(row.number("prefill_seconds_per_request"), 3),
+         decimal(row.number("tokens_per_request"), 1),
+         row.text("reference").empty() ? std::string(kUndefined) : row.text("reference"),
+         decimal_interval(row.number("ratio"), row.number("low"), row.number("high"), 3),
+         bounds_text(row.number("prompts_low"), row.number("prompts_high")),
+         change(row.number("tokens_per_s_gain_pct")), change(row.number("length_change_pct")),
+         change(row.number("answers_per_s_change_pct"))});
+  }
+  if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
+}
+
+void add_bracketed(Section& section, const Evidence& evidence) {
+  Table table{.title = "Baseline, cell, baseline: percent of throughput, triple by triple",
+              .columns = {{"task"},
+                          {"cell"},
+                          {"work"},
+                          {"triple", Align::kRight},
+                          {"before, tokens/s", Align::kRight},
+                          {"cell", Align::kRight},
+                          {"after", Align::kRight},
+                          {"gain", Align::kRight},
+                          {"drift", Align::kRight},
+                          {"valid (3 %)"}},
+              .rows = {}};
+  for (const ViewRow& row :
+       read_rows(evidence.store, "SELECT * FROM bracketed ORDER BY cell_id, group_id")) {
+    const std::int64_t id = row.count("cell_id");
+    const auto pct = [&](const char* column) {
+      const std::optional<double> value = row.number(column);
+      return value ? fmt::format("{:+.2f} %", *value) : std::string(kUndefined);
+    };
+    table.rows.push_back({evidence.cells.place(id), evidence.cells.label(id), row.text("work"),
+                          row.text("number"), decimal(row.number("before"), 2),
+                          decimal(row.number("candidate"), 2), decimal(row.number("after"), 2),
+                          pct("gain_pct"), pct("drift_pct"),
+                          row.count("valid") != 0 ? "yes" : "no"});
+  }
+  if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
+}
+
+void add_concurrency(Section& section, const Evidence& evidence) {
+  Table table{.title = "Fixed concurrency: the tail is the time when no prompt waited any more",
+              .columns = {{"task"},
+                          {"cell"},
+                          {"batch", Align::kRight},
+                          {"tokens/s, all", Align::kRight},
+                          {"batch full", Align::kRight},
+                          {"tail", Align::kRight},
+                          {"tail, of the time", Align::kRight}},
+              .rows = {}};
+  for (const ViewRow& row :
+       read_rows(evidence.store, "SELECT * FROM concurrency ORDER BY cell_id")) {
+    const std::int64_t id = row.count("cell_id");
+    table.rows.push_back(
+        {evidence.cells.place(id), evidence.cells.label(id), row.text("batch"),
+         decimal(row.number("tokens_per_s"), 1), decimal(row.number("full_tokens_per_s"), 1),
+         decimal(row.number("tail_tokens_per_s"), 1), percent(row.number("tail_share"))});
+  }
+  if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
+}
+
+void add_replay(Section& section, const Evidence& evidence) {
+  Table table{.title = "Replay: the blocks of strict runs shown to each rule, masks only",
+              .columns = {{"task"},
+                          {"cell"},
+                          {"requests", Align::kRight},
+                          {"passes", Align::kRight},
+                          {"strict, tokens / pass", Align::kRight},
+                          {"rule, tokens / pass", Align::kRight},
+                          {"gain", Align::kRight},
+                          {"exceptions", Align::kRight},
+                          {"regret, nats", Align::kRight}},
+              .rows = {}};
+  for (const ViewRow& row : read_rows(evidence.store, "SELECT * FROM replayed ORDER BY cell_id")) {
+    const std::int64_t id = row.count("cell_id");
+    const std::optional<double> gain = row.number("gain_pct");
+    table.rows.push_back({evidence.cells.place(id), evidence.cells.label(id), row.text("requests"),
+                          row.text("passes"), decimal(row.number("strict_tokens_per_pass"), 3),
+                          decimal(row.number("tokens_per_pass"), 3),
+                          gain ? fmt::format("{:+.2f} %", *gain) : std::string(kUndefined),
+                          row.text("exceptions"), decimal(row.number("regret"), 2)});
+  }
+  if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
 }
 
 void add_drift(Section& section, const Evidence& evidence) {
@@ -200,11 +332,56 @@ Section flags_section(const Evidence& evidence) {
   return section;
 }
 
+Table prediction_table(const ResultStore& store, const Cells& cells) {
+  Table table{.title = "Measured speed and what tokens per pass predict, against strict",
+              .columns = {{"task"},
+                          {"cell"},
+                          {"work"},
+                          {"tokens / pass", Align::kRight},
+                          {"strict's", Align::kRight},
+                          {"predicted", Align::kRight},
+                          {"measured", Align::kRight},
+                          {"off by", Align::kRight},
+                          {"95 % over groups"},
+                          {"95 % over prompts"},
+                          {"within"}},
+              .rows = {}};
+  for (const ViewRow& row :
+       read_rows(store,
+                 "SELECT bound.*, speed.work, speed.vs_strict_low, speed.vs_strict_high, "
+                 "prompts.low AS prompts_low, prompts.high AS prompts_high "
+                 "FROM speed_bound AS bound "
+                 "JOIN speed ON speed.set_key = bound.set_key AND speed.cell_id = bound.cell_id "
+                 "LEFT JOIN speed_interval AS prompts ON prompts.set_key = bound.set_key "
+                 "AND prompts.cell_id = bound.cell_id "
+                 "AND prompts.reference_id = bound.reference_id "
+                 "WHERE bound.reference = 'strict' ORDER BY bound.cell_id, speed.last_group_id")) {
+    const std::int64_t id = row.count("cell_id");
+    const std::optional<double> predicted = row.number("bound"), measured = row.number("estimate");
+    const std::optional<double> low = row.number("vs_strict_low"),
+                                high = row.number("vs_strict_high");
+    std::string within(kUndefined);
+    if (predicted && low && high) {
+      within = *predicted < *low ? "above" : *predicted > *high ? "below" : "yes";
+    }
+    table.rows.push_back(
+        {cells.place(id), cells.label(id), row.text("work"),
+         decimal(row.number("tokens_per_pass"), 3),
+         decimal(row.number("reference_tokens_per_pass"), 3), decimal(predicted, 3),
+         decimal(measured, 3),
+         predicted && measured ? fmt::format("{:+.2f} %", 100 * (*measured / *predicted - 1))
+                               : std::string(kUndefined),
+         bounds_text(row.number("low"), row.number("high")),
+         bounds_text(row.number("prompts_low"), row.number("prompts_high")), within});
+  }
+  return table;
+}
+
 Section speed_section(const Evidence& evidence) {
   Section section{.id = "speed", .title = "Fixed-work speed"};
   const ViewRows speed = read_rows(
       evidence.store,
-      "SELECT speed.*, strict.bound, work.slots, "
+      "SELECT speed.*, work.slots, work.decode_ms / 1000 / speed.groups AS seconds_per_group, "
       "work.decode_ms / work.passes - draft_ms_per_pass - verify_ms_per_pass - rule_ms_per_pass - "
       "cache_ms_per_pass AS host_ms_per_pass "
       "FROM speed JOIN (SELECT set_key, cell_id, count(*) AS slots, 1e-6 * sum(decode_ns) AS "
@@ -212,27 +389,26 @@ Section speed_section(const Evidence& evidence) {
       "sum(passes) AS passes FROM speed_slot JOIN speed_group ON speed_group.id = group_id "
       "WHERE group_id NOT IN (SELECT group_id FROM speed_void) "
       "GROUP BY set_key, cell_id) AS work ON work.set_key = speed.set_key AND work.cell_id = "
-      "speed.cell_id "
-      "LEFT JOIN speed_bound AS strict ON strict.set_key = speed.set_key AND "
-      "strict.cell_id = speed.cell_id AND strict.reference = 'strict' ORDER BY speed.cell_id");
-  if (speed.empty()) {
-    section.note = "No fixed work was timed; add speed to run.phases.";
-    return section;
-  }
+      "speed.cell_id ORDER BY speed.cell_id, speed.last_group_id");
   section.note =
-      "Every arm decodes the same counted tokens, ends ignored, arms in mirrored order; groups are "
-      "the "
-      "unit of the t interval. The bound is what tokens per pass allow when a pass costs the same. "
-      "Text "
-      "after the end is the share of counted tokens behind a reply's natural end.";
+      "Every arm decodes the same counted tokens, ends ignored, arms in mirrored order. Work is "
+      "constant (so many tokens a prompt) or has reference lengths (those of the strict replies). "
+      "The interval is the wider of two: over groups (run-to-run noise, Student's t) and over "
+      "prompts (which prompts were drawn, bootstrap); with one group there is none. A pass that "
+      "costs the same under both rules makes the speed the ratio of tokens per pass: the "
+      "prediction. Measured above it beyond noise is a fault; below it, a pass costs more. Text "
+      "after the end is the share of counted tokens behind a reply's natural end. A certificate "
+      "wants 4 groups and 60 seconds an arm and group.";
+  if (speed.empty()) section.note = "No fixed work was timed; add speed to run.phases.";
   Table table{.title = "",
               .columns = {{"task"},
                           {"cell"},
+                          {"work"},
                           {"groups", Align::kRight},
                           {"tokens", Align::kRight},
+                          {"s / arm and group", Align::kRight},
                           {"tokens/s", Align::kRight},
                           {"vs strict [95 % CI]"},
-                          {"bound", Align::kRight},
                           {"vs plain [95 % CI]"},
                           {"tokens / pass", Align::kRight},
                           {"after the end", Align::kRight}},
@@ -243,15 +419,23 @@ Section speed_section(const Evidence& evidence) {
       return decimal_interval(row.number(name), row.number(name + "_low"),
                               row.number(name + "_high"), 3);
     };
-    table.rows.push_back({evidence.cells.place(id), evidence.cells.label(id), row.text("groups"),
-                          row.text("tokens"), decimal(row.number("tokens_per_s"), 1),
-                          ratio("vs_strict"), decimal(row.number("bound"), 3), ratio("vs_plain"),
-                          decimal(row.number("tokens_per_pass"), 3),
-                          percent(row.number("post_end_fraction"))});
+    table.rows.push_back(
+        {evidence.cells.place(id), evidence.cells.label(id), row.text("work"), row.text("groups"),
+         row.text("tokens"), decimal(row.number("seconds_per_group"), 1),
+         decimal(row.number("tokens_per_s"), 1), ratio("vs_strict"), ratio("vs_plain"),
+         decimal(row.number("tokens_per_pass"), 3), percent(row.number("post_end_fraction"))});
   }
-  section.blocks.emplace_back(std::move(table));
-  add_drift(section, evidence);
-  add_attribution(section, evidence, speed);
+  if (!speed.empty()) {
+    section.blocks.emplace_back(std::move(table));
+    Table prediction = prediction_table(evidence.store, evidence.cells);
+    if (!prediction.rows.empty()) section.blocks.emplace_back(std::move(prediction));
+    add_drift(section, evidence);
+    add_attribution(section, evidence, speed);
+  }
+  add_bracketed(section, evidence);
+  add_concurrency(section, evidence);
+  add_time_to_answer(section, evidence);
+  add_replay(section, evidence);
   return section;
 }
 

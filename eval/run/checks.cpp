@@ -51,6 +51,22 @@ constexpr Invariant kExceptions = {
     "WHERE c.max_exceptions IS NOT NULL GROUP BY e.output_id, e.pass HAVING count(*) > "
     "c.max_exceptions"};
 
+// Every slot of one arm over the same work gives the same tokens.
+constexpr Invariant kRepeats = {
+    "timed_outputs_repeat", "SELECT count(*) FROM speed_slot",
+    "SELECT 'cell ' || cell_id || ', set ' || substr(set_key, 1, 12) || ': ' || "
+    "count(DISTINCT tokens_sha256) || ' different outputs' "
+    "FROM speed_slot JOIN speed_group ON speed_group.id = group_id "
+    "GROUP BY set_key, cell_id HAVING count(DISTINCT tokens_sha256) > 1"};
+
+// Timed prompts decoded once more; other company in a batch may round otherwise.
+constexpr Invariant kSpotCheck = {
+    "timed_prompts_again",
+    "SELECT count(*) FROM spot_check JOIN cell ON cell.id = cell_id AND cell.batch = 1",
+    "SELECT 'cell ' || cell_id || ', sample ' || sample_id || ': other tokens when decoded again' "
+    "FROM spot_check JOIN cell ON cell.id = cell_id AND cell.batch = 1 "
+    "WHERE timed_sha256 <> again_sha256"};
+
 // Outputs that promise the greedy text, joined with the earlier one of the same target, prompt and
 // limit, whatever drafter was used.
 constexpr const char* kGreedyPairs =
@@ -147,7 +163,7 @@ Check check_code_runner(const ResultStore& store) {
 
 std::vector<Check> check_rows(const ResultStore& store) {
   std::vector<Check> checks;
-  for (const Invariant& invariant : {kCommitted, kLedger, kExceptions}) {
+  for (const Invariant& invariant : {kCommitted, kLedger, kExceptions, kRepeats, kSpotCheck}) {
     checks.push_back(check(store, invariant));
   }
   checks.push_back(check_greedy(store));

@@ -6,15 +6,19 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <numeric>
+#include <optional>
 
 #include "eval/core/digest.h"
 #include "eval/core/error.h"
 #include "eval/core/json.h"
 #include "eval/core/prompt_identity.h"
 #include "eval/run/grade.h"
+#include "eval/run/speed_intervals.h"
 #include "runners/decoder.h"
 #include "runners/log_probs.h"
 #include "runners/throughput/fixed_work.h"
+#include "runners/throughput/replay.h"
 
 namespace asdbench {
 
@@ -112,14 +116,18 @@ SpeedSlotRow speed_row(const SlotResult& slot) {
                    .drafted = slot.drafted,
                    .accepted = slot.accepted,
                    .post_end_tokens = slot.post_end_tokens,
-                   .decode_ns = slot.decode_ns,
+                   // Replies that all end with their first token leave nothing to decode.
+                   .decode_ns = std::max<std::int64_t>(slot.decode_ns, 1),
                    .prefill_ns = slot.prefill_ns,
                    .draft_ns = slot.times.draft_ns,
                    .verify_ns = slot.times.verify_ns,
                    .rule_ns = slot.times.rule_ns,
                    .cache_ns = slot.times.cache_ns,
                    .tokens_sha256 = slot.tokens_sha256,
-                   .environment = {}};
+                   .environment = {},
+                   .each = {},
+                   .tail_tokens = slot.tail_tokens,
+                   .tail_ns = slot.tail_ns};
   for (const EnvironmentFigure& figure : slot.environment) {
     row.environment.push_back({.name = figure.name,
                                .samples = figure.samples,
@@ -182,6 +190,9 @@ void Session::run_target(std::size_t target) {
       if (!result_.interrupted && !result_.too_many_failed) quality(*cell, model);
     }
   }
+  if (experiment_.config.replay && !result_.interrupted && !result_.too_many_failed) {
+    replay(cells, model);
+  }
   if (!experiment_.config.speed || result_.interrupted || result_.too_many_failed) return;
   // Arms that are compared stand in one group: all cells of one task and decoding.
   std::vector<std::vector<LoadedCell*>> sets;
@@ -198,7 +209,9 @@ void Session::run_target(std::size_t target) {
     }
   }
   for (const auto& set : sets) {
-    if (!result_.interrupted) speed(set, model);
+    for (const SpeedWork kind : experiment_.config.speed_config.work) {
+      if (!result_.interrupted) speed(set, kind, model);
+    }
   }
 }
 
@@ -490,32 +503,98 @@ void Session::decode_turn(LoadedCell& cell, Model& model, std::int32_t turn) {
   }
 }
 
-void Session::record_warm_up(const std::vector<LoadedCell*>& cells,
+void Session::record_warm_up(const std::vector<LoadedCell*>& cells, SpeedWork kind,
                              const std::vector<WarmUp>& warm_ups) {
   std::map<std::string, std::string> facts;
   for (std::size_t i = 0; i < warm_ups.size(); ++i) {
-    facts[fmt::format("warm-up of cell {}", cells[i]->id)] = fmt::format(
+    const std::string work =
+        kind == SpeedWork::kConstant ? "" : fmt::format(", {} work", name_of(kind));
+    facts[fmt::format("warm-up of cell {}{}", cells[i]->id, work)] = fmt::format(
         "{} requests, {}", warm_ups[i].requests,
         warm_ups[i].stable ? "stable" : "unstable: the last three differ by 2 % or more");
   }
   store_.save_environment(run_id_, facts);
 }
 
-void Session::speed(const std::vector<LoadedCell*>& cells, Model& model) {
+std::vector<WorkItem> Session::timed_work(const std::vector<LoadedCell*>& cells, SpeedWork kind,
+                                          const Model& model) const {
   const SpeedConfig& config = experiment_.config.speed_config;
   const TaskSet& task = experiment_.tasks[cells.front()->index.task];
+  std::map<std::string, std::int64_t> lengths;  // of strict replies
+  for (const LoadedCell* cell : cells) {
+    const bool strict = experiment_.rules[cell->index.verifier].info.name == "strict";
+    if (kind == SpeedWork::kReference && strict) lengths.merge(store_.output_lengths(cell->id));
+  }
   std::vector<WorkItem> work;
   for (const Sample& sample : task.samples) {
     if (static_cast<std::int32_t>(work.size()) == config.prompts) break;
+    std::int64_t tokens = kind == SpeedWork::kNatural ? task.max_tokens - 1 : config.tokens;
+    if (kind == SpeedWork::kReference) {
+      const auto length = lengths.find(sample.id);
+      if (length == lengths.end() || length->second < 2) continue;
+      tokens = length->second - 1;
+    }
     std::string rendered;
     work.push_back({.sample_id = sample.id,
                     .prompt = model.prompt_ids(task.task->prompt(sample, {}), &rendered),
-                    .tokens = config.tokens});
+                    .tokens = static_cast<std::int32_t>(tokens),
+                    .natural_end = kind == SpeedWork::kNatural});
   }
+  if (work.empty()) {
+    throw ConfigError(fmt::format(
+        "{}: speed.work: reference takes the lengths of strict replies, and the database has none "
+        "of task {}\n  set run.phases to [quality, speed], with strict among the verifiers",
+        experiment_.config.file.string(), task.info.name));
+  }
+  return work;
+}
+
+std::vector<std::vector<std::size_t>> Session::slot_orders(
+    const std::vector<LoadedCell*>& cells) const {
+  const SpeedConfig& config = experiment_.config.speed_config;
+  std::vector<std::vector<std::size_t>> orders;
+  if (config.order == SpeedOrder::kAbba) {
+    for (std::int64_t group = 0; group < config.groups; ++group) {
+      orders.push_back(slot_order(cells.size(), group));
+    }
+    return orders;
+  }
+  const auto is_plain = [&](const LoadedCell* cell) {
+    return experiment_.config.drafters[cell->index.drafter].name == "none";
+  };
+  const auto is_strict = [&](const LoadedCell* cell) {
+    return experiment_.rules[cell->index.verifier].info.name == "strict";
+  };
+  std::vector<std::vector<std::size_t>> triples;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    // A lossy cell stands between strict slots of the same drafter, a strict one between plain.
+    for (std::size_t base = 0; base < cells.size() && !is_plain(cells[i]); ++base) {
+      const bool fits =
+          is_strict(cells[i])
+              ? is_plain(cells[base])
+              : is_strict(cells[base]) && cells[base]->index.drafter == cells[i]->index.drafter;
+      if (fits) triples.push_back({base, i, base});
+    }
+  }
+  if (triples.empty()) {
+    throw ConfigError(
+        fmt::format("{}: speed.order: bcb puts each cell between two runs of its baseline, and no "
+                    "cell has one\n  add strict to matrix.verifier, or set order: abba",
+                    experiment_.config.file.string()));
+  }
+  for (std::int32_t group = 0; group < config.groups; ++group) {
+    orders.insert(orders.end(), triples.begin(), triples.end());
+  }
+  return orders;
+}
+
+void Session::speed(const std::vector<LoadedCell*>& cells, SpeedWork kind, Model& model) {
+  const SpeedConfig& config = experiment_.config.speed_config;
+  const TaskSet& task = experiment_.tasks[cells.front()->index.task];
+  const std::vector<WorkItem> work = timed_work(cells, kind, model);
+  const std::vector<std::vector<std::size_t>> orders = slot_orders(cells);
   std::vector<Arm> arms;
-  Json set = {{"tokens", config.tokens},
-              {"warmup", {config.warmup, config.warmup_most}},
-              {"machine", machine_}};
+  Json set = {{"warmup", {config.warmup, config.warmup_most}}, {"machine", machine_}};
   for (const LoadedCell* cell : cells) {
     arms.push_back({.name = cell->label,
                     .drafter = cell->drafter.get(),
@@ -525,24 +604,33 @@ void Session::speed(const std::vector<LoadedCell*>& cells, Model& model) {
     set["cells"].push_back(cell->key);
   }
   for (const WorkItem& item : work) set["prompts"].push_back(sha256_tokens(item.prompt));
+  if (kind == SpeedWork::kConstant) set["tokens"] = config.tokens;
+  if (kind == SpeedWork::kReference) {
+    for (const WorkItem& item : work) set["lengths"].push_back(item.tokens);
+  }
+  if (kind == SpeedWork::kNatural) set["at_most"] = task.max_tokens;
+  if (config.order == SpeedOrder::kBcb) set["order"] = "bcb";
   // Groups belong to a set: the same arms over the same work. Another set never mixes with it.
   const std::string set_key = sha256_hex(canonical_json(set));
   const std::set<std::int64_t> done = store_.groups_done(set_key);
-  const auto missing = [&](std::int64_t group) { return !done.contains(group); };
-  bool warm = false;
-  for (std::int64_t group = 0; group < config.groups; ++group) {
-    if (!missing(group)) continue;
-    if (!warm) {
-      callbacks_.progress({.phase = "warm-up", .what = task.info.name, .done = 0, .total = 1});
-      record_warm_up(cells, warm_up(*model.target, arms, work,
-                                    {.least = config.warmup, .most = config.warmup_most},
-                                    callbacks_.interrupted));
-      warm = true;
+  const std::string what = fmt::format("{}, {} work", task.info.name, name_of(kind));
+  const auto groups = std::ssize(orders);
+  std::map<std::size_t, SlotResult> timed;  // the last slot of each arm
+  for (std::int64_t group = 0; group < groups; ++group) {
+    if (done.contains(group)) continue;
+    if (timed.empty()) {
+      store_.save_speed_set({.set_key = set_key,
+                             .work = name_of(kind),
+                             .design = config.order == SpeedOrder::kAbba ? "abba" : "bcb"});
+      callbacks_.progress({.phase = "warm-up", .what = what, .done = 0, .total = 1});
+      record_warm_up(
+          cells, kind,
+          warm_up(*model.target, arms, work, {.least = config.warmup, .most = config.warmup_most},
+                  callbacks_.interrupted));
     }
-    callbacks_.progress(
-        {.phase = "speed", .what = task.info.name, .done = group, .total = config.groups});
-    const std::vector<SlotResult> slots =
-        run_group(*model.target, arms, work, group, callbacks_.interrupted);
+    callbacks_.progress({.phase = "speed", .what = what, .done = group, .total = groups});
+    const std::vector<SlotResult> slots = run_slots(
+        *model.target, arms, work, orders[static_cast<std::size_t>(group)], callbacks_.interrupted);
     if (slots.empty()) {
       result_.interrupted = true;
       return;
@@ -556,8 +644,16 @@ void Session::speed(const std::vector<LoadedCell*>& cells, Model& model) {
       rows.back().run_id = run_id_;
       rows.back().set_key = set_key;
       rows.back().group = group;
+      for (std::size_t i = 0; i < work.size(); ++i) {
+        rows.back().each.push_back({.sample_id = work[i].sample_id,
+                                    .tokens = slot.each[i].tokens,
+                                    .decode_ns = slot.each[i].decode_ns,
+                                    .prefill_ns = slot.each[i].prefill_ns,
+                                    .tokens_sha256 = slot.each[i].tokens_sha256});
+      }
       order.push_back(slot.arm);
       figures.push_back(slot.environment);
+      timed[slot.arm] = slot;
     }
     const std::string reason = void_reason(order, figures);
     if (!reason.empty()) {
@@ -565,8 +661,132 @@ void Session::speed(const std::vector<LoadedCell*>& cells, Model& model) {
     }
     store_.save_group(rows, reason);
     ++result_.groups;
-    callbacks_.progress(
-        {.phase = "speed", .what = task.info.name, .done = group + 1, .total = config.groups});
+    callbacks_.progress({.phase = "speed", .what = what, .done = group + 1, .total = groups});
+  }
+  if (timed.empty()) return;
+  std::map<std::string, std::string> clusters;
+  for (const Sample& sample : task.samples) clusters.emplace(sample.id, sample.cluster);
+  store_.save_speed_intervals(
+      set_key, speed_intervals(store_, set_key, kind, clusters, experiment_.config.seed));
+  spot_check(set_key, cells, arms, work, timed, model);
+}
+
+void Session::spot_check(const std::string& set_key, const std::vector<LoadedCell*>& cells,
+                         const std::vector<Arm>& arms, const std::vector<WorkItem>& work,
+                         const std::map<std::size_t, SlotResult>& timed, Model& model) {
+  const auto count =
+      std::min(work.size(), static_cast<std::size_t>(experiment_.config.speed_config.spot_checks));
+  // A sample without replacement, in the order of the work.
+  std::vector<std::size_t> places(work.size());
+  std::iota(places.begin(), places.end(), 0);
+  SplitMix64 random(experiment_.config.seed);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::swap(places[i], places[i + random.index(places.size() - i)]);
+  }
+  places.resize(count);
+  std::sort(places.begin(), places.end());
+  std::vector<WorkItem> again;
+  for (const std::size_t place : places) again.push_back(work[place]);
+  if (again.empty()) return;
+  std::vector<SpotCheckRow> rows;
+  for (const auto& [arm, slot] : timed) {
+    const std::optional<SlotResult> result =
+        decode_once(*model.target, arms[arm], again, callbacks_.interrupted);
+    if (!result) {
+      result_.interrupted = true;
+      return;
+    }
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      rows.push_back({.set_key = set_key,
+                      .cell_id = cells[arm]->id,
+                      .sample_id = again[i].sample_id,
+                      .timed_sha256 = slot.each[places[i]].tokens_sha256,
+                      .again_sha256 = result->each[i].tokens_sha256});
+    }
+  }
+  store_.save_spot_checks(rows);
+}
+
+void Session::replay(const std::vector<std::unique_ptr<LoadedCell>>& cells, Model& model) {
+  for (const auto& strict : cells) {
+    const CellIndex& index = strict->index;
+    if (experiment_.rules[index.verifier].info.name != "strict" ||
+        experiment_.config.drafters[index.drafter].name == "none" ||
+        experiment_.tasks[index.task].info.by_log_probs) {
+      continue;
+    }
+    std::vector<LoadedCell*> others;
+    for (const auto& cell : cells) {
+      if (cell != strict && cell->index.task == index.task &&
+          cell->index.drafter == index.drafter && cell->index.decoding == index.decoding) {
+        others.push_back(cell.get());
+      }
+    }
+    if (!others.empty() && !result_.interrupted) replay_beside(*strict, others, model);
+  }
+}
+
+void Session::replay_beside(LoadedCell& strict, const std::vector<LoadedCell*>& others,
+                            Model& model) {
+  const TaskSet& task = experiment_.tasks[strict.index.task];
+  std::vector<const Verifier*> rules;
+  std::vector<std::set<std::string>> done;
+  for (const LoadedCell* cell : others) {
+    rules.push_back(experiment_.rules[cell->index.verifier].verifier.get());
+    done.push_back(store_.replayed(cell->id));
+  }
+  std::vector<const Sample*> waiting;
+  for (const Sample& sample : task.samples) {
+    const bool known = std::all_of(done.begin(), done.end(),
+                                   [&](const auto& ids) { return ids.contains(sample.id); });
+    if (!known) waiting.push_back(&sample);
+  }
+  // Stored chunk by chunk, so that an interrupted replay goes on where it was.
+  constexpr std::size_t kChunk = 16;
+  const Arm base{.name = strict.label,
+                 .drafter = strict.drafter.get(),
+                 .verifier = nullptr,
+                 .drafts = strict.drafts,
+                 .batch = experiment_.decodings[strict.index.decoding].batch};
+  const std::size_t chunk = std::max(kChunk, static_cast<std::size_t>(base.batch));
+  for (std::size_t begin = 0; begin < waiting.size(); begin += chunk) {
+    const std::size_t end = std::min(waiting.size(), begin + chunk);
+    callbacks_.progress({.phase = "replay",
+                         .what = strict.label,
+                         .done = static_cast<std::int64_t>(begin),
+                         .total = std::ssize(waiting)});
+    std::vector<WorkItem> work;
+    for (std::size_t i = begin; i < end; ++i) {
+      std::string rendered;
+      work.push_back({.sample_id = waiting[i]->id,
+                      .prompt = model.prompt_ids(task.task->prompt(*waiting[i], {}), &rendered),
+                      .tokens = task.max_tokens - 1,
+                      .natural_end = true});
+    }
+    const ReplayVerifier replaying(*experiment_.rules[strict.index.verifier].verifier, rules);
+    Arm arm = base;
+    arm.verifier = &replaying;
+    if (!decode_once(*model.target, arm, work, callbacks_.interrupted)) {
+      result_.interrupted = true;
+      return;
+    }
+    std::vector<ReplayRow> rows;
+    for (std::size_t i = 0; i < work.size(); ++i) {
+      for (std::size_t rule = 0; rule < others.size(); ++rule) {
+        const ReplayTally& tally = replaying.requests()[i][rule];
+        rows.push_back({.cell_id = others[rule]->id,
+                        .run_id = run_id_,
+                        .sample_id = work[i].sample_id,
+                        .passes = tally.passes,
+                        .drafted = tally.drafted,
+                        .strict_committed = tally.strict_committed,
+                        .committed = tally.committed,
+                        .exceptions = tally.exceptions,
+                        .regret = tally.regret});
+      }
+    }
+    store_.save_replay(rows);
+    result_.replayed += std::ssize(work);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace asdbench {
 
 /// One step of a long run, for a progress line.
 struct ProgressEvent {
-  std::string phase;  // "load", "quality", "grade", "warm-up", "speed"
+  std::string phase;  // "load", "quality", "grade", "replay", "warm-up", "speed"
   std::string what;   // the cell or group
   std::int64_t done = 0;
   std::int64_t total = 0;
@@ -29,10 +30,11 @@ struct SessionCallbacks {
 };
 
 struct SessionResult {
-  std::int64_t decoded = 0;  // samples decoded by this run
-  std::int64_t reused = 0;   // samples that were there already
-  std::int64_t failed = 0;   // samples stored as failed by this run
-  std::int64_t groups = 0;   // speed groups timed by this run
+  std::int64_t decoded = 0;   // samples decoded by this run
+  std::int64_t reused = 0;    // samples that were there already
+  std::int64_t failed = 0;    // samples stored as failed by this run
+  std::int64_t groups = 0;    // speed groups timed by this run
+  std::int64_t replayed = 0;  // strict runs shown to other rules by this run
   bool interrupted = false;
   bool too_many_failed = false;
 };
@@ -59,8 +61,22 @@ class Session {
   /// Grades stored completions that the run's grader has not seen yet.
   void rescore(const LoadedCell& cell);
   /// Notes how many requests each arm took to come to a steady pace.
-  void record_warm_up(const std::vector<LoadedCell*>& cells, const std::vector<WarmUp>& warm_ups);
-  void speed(const std::vector<LoadedCell*>& cells, Model& model);
+  void record_warm_up(const std::vector<LoadedCell*>& cells, SpeedWork kind,
+                      const std::vector<WarmUp>& warm_ups);
+  /// The prompts of the speed phase and how far they are decoded.
+  std::vector<WorkItem> timed_work(const std::vector<LoadedCell*>& cells, SpeedWork kind,
+                                   const Model& model) const;
+  /// Arms of every slot, group by group.
+  std::vector<std::vector<std::size_t>> slot_orders(const std::vector<LoadedCell*>& cells) const;
+  void speed(const std::vector<LoadedCell*>& cells, SpeedWork kind, Model& model);
+  /// Decodes some timed prompts again and notes whether the tokens are those of `timed`, the last
+  /// slot of each arm.
+  void spot_check(const std::string& set_key, const std::vector<LoadedCell*>& cells,
+                  const std::vector<Arm>& arms, const std::vector<WorkItem>& work,
+                  const std::map<std::size_t, SlotResult>& timed, Model& model);
+  /// Shows the blocks of strict runs to the other rules of the same task, drafter and decoding.
+  void replay(const std::vector<std::unique_ptr<LoadedCell>>& cells, Model& model);
+  void replay_beside(LoadedCell& strict, const std::vector<LoadedCell*>& others, Model& model);
   /// For tasks that choose among continuations: by the target's log-probabilities, nothing decoded.
   void choose(const LoadedCell& cell, Model& model);
   OutputRow row_of(const LoadedCell& cell, const Sample& sample, const std::string& rendered) const;

@@ -160,5 +160,189 @@ TEST(SpeedViews, AVoidGroupIsKeptAndCountsNowhere) {
   EXPECT_EQ(value_of(fixture.store, "SELECT count(*) FROM group_speed WHERE cell_id = 3"), "1");
 }
 
+// Slots of prompts that took `seconds` each, strict and ASD in turn.
+std::vector<SpeedSlotRow> with_prompts(std::vector<SpeedSlotRow> slots) {
+  for (SpeedSlotRow& slot : slots) {
+    for (int i = 0; i < 2; ++i) {
+      slot.each.push_back({.sample_id = "p" + std::to_string(i),
+                           .tokens = slot.tokens / 2,
+                           .decode_ns = slot.decode_ns / 2,
+                           .prefill_ns = slot.prefill_ns,
+                           .tokens_sha256 = "ff"});
+    }
+  }
+  return slots;
+}
+
+TEST(SpeedViews, TheWiderIntervalIsTheOneOfTheMatrix) {
+  Fixture fixture;
+  for (std::int64_t group = 0; group < 3; ++group) {
+    const double noise = 1 + 0.001 * static_cast<double>(group);
+    fixture.store.save_group(with_prompts(group_rows(
+        fixture.run, "set", group, {fixture.strict, fixture.asd, fixture.asd, fixture.strict},
+        {1.25 * noise, 1, 1, 1.25})));
+  }
+  const double low = fixture.store.matrix()[2].vs_strict.low.value();
+  EXPECT_NEAR(low, 1.25, 0.003) << "run-to-run noise only";
+  SpeedIntervalRow prompts{.set_key = "set",
+                           .cell_id = fixture.asd,
+                           .reference_id = fixture.strict,
+                           .prompts = 2,
+                           .groups = 3,
+                           .estimate = 1.25,
+                           .low = 1.1,
+                           .high = 1.4,
+                           .resamples = 4,
+                           .seed = 1};
+  fixture.store.save_speed_intervals("set", {prompts});
+  MatrixRow row = fixture.store.matrix()[2];
+  EXPECT_EQ(row.vs_strict.low, 1.1);
+  EXPECT_EQ(row.vs_strict.high, 1.4);
+  prompts.low = 1.2499;
+  prompts.high = 1.2501;
+  fixture.store.save_speed_intervals("set", {prompts});
+  row = fixture.store.matrix()[2];
+  EXPECT_EQ(row.vs_strict.low, low) << "the narrower one is not shown";
+  const std::vector<PromptTimeRow> times = fixture.store.prompt_times("set");
+  ASSERT_EQ(times.size(), 4u);
+  EXPECT_EQ(times[2].cell_id, fixture.asd);
+  EXPECT_EQ(times[2].sample_id, "p0");
+  EXPECT_EQ(times[2].slots, 6);
+  EXPECT_EQ(times[2].decode_ns, 3'000'000'000);
+}
+
+TEST(SpeedViews, ReferenceLengthsSpeakWhereConstantWorkRunsOverTheEnd) {
+  Fixture fixture;
+  const auto time = [&](const std::string& set, const std::string& work, double seconds,
+                        std::int64_t post_end) {
+    fixture.store.save_speed_set({.set_key = set, .work = work});
+    for (std::int64_t group = 0; group < 2; ++group) {
+      auto slots = group_rows(fixture.run, set, group,
+                              {fixture.strict, fixture.asd, fixture.asd, fixture.strict},
+                              {seconds, 1, 1, seconds});
+      for (SpeedSlotRow& slot : slots) slot.post_end_tokens = post_end;
+      fixture.store.save_group(slots);
+    }
+  };
+  const auto shown = [&] {
+    const MatrixRow row = fixture.store.matrix()[2];
+    return row.speed_work + " " + std::to_string(row.vs_strict.estimate.value());
+  };
+  time("f1", "constant", 1.5, 150);
+  time("f2", "reference", 1.25, 0);
+  EXPECT_EQ(shown(), "constant 1.500000") << "15 % after the end";
+  time("f1 again", "constant", 1.75, 250);
+  EXPECT_EQ(shown(), "reference 1.250000") << "25 % after the end";
+  time("n", "natural", 4, 0);
+  EXPECT_EQ(shown(), "reference 1.250000") << "natural endings are no fixed work";
+  EXPECT_EQ(value_of(fixture.store, "SELECT count(*) FROM speed WHERE set_key = 'n'"), "0");
+}
+
+TEST(SpeedViews, TimeToAnswerCountsPrefillAndLength) {
+  Fixture fixture;
+  fixture.store.save_speed_set({.set_key = "n", .work = "natural"});
+  for (std::int64_t group = 0; group < 2; ++group) {
+    // Strict: 1000 tokens in 10 s; ASD: 1030 in 9.555 s, 7.8 % more a second.
+    auto slots = group_rows(fixture.run, "n", group,
+                            {fixture.strict, fixture.asd, fixture.asd, fixture.strict},
+                            {10, 9.55555, 9.55555, 10});
+    for (SpeedSlotRow& slot : slots) {
+      slot.prefill_ns = 1'000'000'000;
+      if (slot.cell_id == fixture.asd) slot.tokens = 1030;
+    }
+    fixture.store.save_group(slots);
+  }
+  EXPECT_THAT(rows_of(fixture.store,
+                      "SELECT groups, requests, round(seconds_per_request, 4), reference, "
+                      "round(ratio, 5), round(tokens_per_s_gain_pct, 2), "
+                      "round(length_change_pct, 2), round(answers_per_s_change_pct, 2) "
+                      "FROM time_to_answer WHERE cell_id = 3")
+                  .at(0),
+              ElementsAre("2", "8", "5.2778", "strict", "1.04211", "7.79", "3.0", "4.65"));
+  EXPECT_EQ(value_of(fixture.store, "SELECT count(*) FROM speed_ratio"), "0");
+}
+
+TEST(SpeedViews, TriplesGiveGainAndDriftInPercent) {
+  Fixture fixture;
+  fixture.store.save_speed_set({.set_key = "b", .work = "constant", .design = "bcb"});
+  const auto triple = [&](std::int64_t group, double before, double cell, double after) {
+    fixture.store.save_group(group_rows(fixture.run, "b", group,
+                                        {fixture.strict, fixture.asd, fixture.strict},
+                                        {1000 / before, 1000 / cell, 1000 / after}));
+  };
+  triple(0, 100, 110, 102);
+  triple(1, 100, 110, 104);
+  EXPECT_THAT(rows_of(fixture.store,
+                      "SELECT cell_id, reference_id, round(gain_pct, 3), round(drift_pct, 3), "
+                      "valid FROM bracketed ORDER BY group_id"),
+              ElementsAre(ElementsAre("3", "2", "8.911", "2.0", "1"),
+                          ElementsAre("3", "2", "7.843", "4.0", "0")));
+}
+
+TEST(SpeedViews, TheTailOfABatchStandsApart) {
+  Fixture fixture;
+  CellRow wide = cell_row("strict");
+  wide.key += " batch 4";
+  wide.identity += " ";
+  wide.batch = 4;
+  const std::int64_t cell = fixture.store.cell(wide);
+  auto slots = group_rows(fixture.run, "c", 0, {cell, cell}, {10, 10});
+  for (SpeedSlotRow& slot : slots) {
+    slot.tail_tokens = 200;
+    slot.tail_ns = 4'000'000'000;
+  }
+  fixture.store.save_group(slots);
+  EXPECT_THAT(rows_of(fixture.store,
+                      "SELECT batch, slots, tokens_per_s, round(full_tokens_per_s, 3), "
+                      "tail_tokens_per_s, tail_share FROM concurrency")
+                  .at(0),
+              ElementsAre("4", "2", "100.0", "133.333", "50.0", "0.4"));
+}
+
+TEST(PairViews, RoundingIsSeenAgainstPlainAndAgainstBatchOne) {
+  Fixture fixture;
+  CellRow wide = cell_row("asd");
+  wide.key += " batch 4";
+  wide.identity += " ";
+  wide.batch = 4;
+  const std::int64_t batched = fixture.store.cell(wide);
+  for (const std::string sample : {"a", "b"}) {
+    fixture.save(fixture.plain, sample, {1, 2, 3});
+    fixture.save(fixture.strict, sample, {1, 2, sample == "a" ? 3 : 4});
+    fixture.save(fixture.asd, sample, {1, 5});
+    fixture.save(batched, sample, {1, 5});
+  }
+  EXPECT_THAT(rows_of(fixture.store,
+                      "SELECT cell_id, reference, reference_id, pairs, diverged FROM noise_floor "
+                      "ORDER BY cell_id, reference"),
+              ElementsAre(ElementsAre("2", "plain", "1", "2", "1"),
+                          ElementsAre("4", "batch", "3", "2", "0")));
+}
+
+TEST(SpeedViews, SpotChecksAndReplaysAreKept) {
+  Fixture fixture;
+  fixture.store.save_spot_checks(
+      {{"set", fixture.asd, "a", "11", "11"}, {"set", fixture.asd, "b", "11", "22"}});
+  EXPECT_EQ(
+      value_of(fixture.store,
+               "SELECT sum(timed_sha256 <> again_sha256) || ' of ' || count(*) FROM spot_check"),
+      "1 of 2");
+  fixture.store.save_replay({{.cell_id = fixture.asd,
+                              .run_id = fixture.run,
+                              .sample_id = "a",
+                              .passes = 10,
+                              .drafted = 40,
+                              .strict_committed = 20,
+                              .committed = 23,
+                              .exceptions = 3,
+                              .regret = 0.5}});
+  EXPECT_EQ(fixture.store.replayed(fixture.asd), std::set<std::string>{"a"});
+  EXPECT_THAT(rows_of(fixture.store,
+                      "SELECT requests, strict_tokens_per_pass, tokens_per_pass, "
+                      "round(gain_pct, 6), regret FROM replayed")
+                  .at(0),
+              ElementsAre("1", "2.0", "2.3", "15.0", "0.5"));
+}
+
 }  // namespace
 }  // namespace asdbench

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -181,6 +182,55 @@ TEST_F(ProgramTest, SplitAndGraderAreForEveryTask) {
   const Outcome grader = run({"plan", path.string(), "--split", "samples", "--grader", "qwen"});
   EXPECT_EQ(grader.code, 2);
   EXPECT_THAT(grader.err, HasSubstr("unknown grader \"qwen\""));
+}
+
+TEST_F(ProgramTest, TheKindsOfWorkAndTriplesAndReplayAreMeasuredAndReported) {
+  const fs::path file = folder_ / "kinds.yaml";
+  write_file(file,
+             "run: {name: kinds, seed: 7, phases: [quality, speed, replay]}\n"
+             "matrix:\n"
+             "  task: [{gsm8k: {split: samples, max_tokens: 40}}]\n"
+             "  target: [{planted: {step_us: 100, mean_tokens: 30}}]\n"
+             "  drafter: [none, {planted: {K: 4, acceptance: 0.6, near: 0.5}}]\n"
+             "  verifier: [strict, {asd: {B: inf, g: 1, M: inf}}]\n"
+             "  decoding: [{batch: 2}]\n"
+             "skip: [{drafter: none, verifier: asd}]\n"
+             "speed: {work: [constant, reference, natural], tokens: 32, prompts: 5, groups: 2,\n"
+             "  warmup: 0, warmup_most: 0, order: bcb}\n");
+  const std::vector<std::string> command = {"run",      file.string(), "--db",
+                                            database(), "--limit",     "8"};
+  const Outcome first = run(command);
+  ASSERT_EQ(first.code, 0) << first.err;
+  // Two triples (strict around plain, ASD around strict), two groups, three kinds of work.
+  EXPECT_THAT(first.out, HasSubstr("replayed 8, timed 12 speed groups"));
+  EXPECT_THAT(first.out, HasSubstr("Measured speed and what tokens per pass predict"));
+  EXPECT_THAT(first.out, HasSubstr("check timed_outputs_repeat: pass (36 checked)"));
+  const Outcome second = run(command);
+  EXPECT_THAT(second.out, HasSubstr("decoded 0 samples, reused 24, timed 0 speed groups"));
+  const auto rows_of = [&](const std::string& view) {
+    const std::string csv = run({"report", database(), "--format", "csv", "--view", view}).out;
+    return std::count(csv.begin(), csv.end(), '\n') - 1;
+  };
+  EXPECT_EQ(rows_of("speed_set"), 3);
+  EXPECT_EQ(rows_of("bracketed"), 12);
+  EXPECT_EQ(rows_of("speed_prompt"), 12 * 3 * 5);
+  EXPECT_EQ(rows_of("speed_interval"), 3 * 3) << "each work: strict on plain, ASD on both";
+  EXPECT_EQ(rows_of("spot_check"), 3 * 3 * 2);
+  EXPECT_EQ(rows_of("replay"), 8);
+  EXPECT_GE(rows_of("concurrency"), 3);
+  const std::string report = run({"report", database(), "--format", "md"}).out;
+  for (const char* part : {"Time to answer", "Baseline, cell, baseline", "Fixed concurrency",
+                           "Replay: the blocks of strict runs", "reference"}) {
+    EXPECT_THAT(report, HasSubstr(part));
+  }
+}
+
+TEST_F(ProgramTest, ReferenceLengthsNeedStrictReplies) {
+  const Outcome outcome = run({"run", config().string(), "--db", database(), "--set",
+                               "run.phases=[speed]", "--set", "speed.work=[reference]"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("the database has none of task gsm8k"));
+  EXPECT_THAT(outcome.err, HasSubstr("set run.phases to [quality, speed]"));
 }
 
 TEST_F(ProgramTest, UsageErrorsSayWhereAndEndWithTwo) {

@@ -194,10 +194,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "configs/study.yaml:3: run.phases: found \"quality\"; expected a list"},
         Refusal{
             "  name: small", "  name: small\n  phases: []",
-            "configs/study.yaml:3: run.phases: the list is empty; expected quality, speed or both"},
+            "configs/study.yaml:3: run.phases: the list is empty; expected quality, speed, replay"},
         Refusal{"  name: small", "  name: small\n  phases: [quality, sped]",
                 "configs/study.yaml:3: run.phases[1]: unknown value \"sped\"\n"
-                "  known: quality, speed; did you mean \"speed\"?"},
+                "  known: quality, replay, speed; did you mean \"speed\"?"},
         Refusal{"  name: small", "  name: small\n  phases: [speed, speed]",
                 "configs/study.yaml:3: run.phases[1]: \"speed\" is given twice"},
         Refusal{"[gsm8k]", "gsm8k",
@@ -276,10 +276,36 @@ INSTANTIATE_TEST_SUITE_P(
             "configs/study.yaml:3: speed.tokens: found \"99999999999999999999\"; expected a whole "
             "number, 1 to 1000000"},
         Refusal{"matrix:", "speed: {order: baab}\nmatrix:",
-                "configs/study.yaml:3: speed.order: unknown value \"baab\"\n  known: abba"},
-        Refusal{"matrix:", "speed: {seconds: 3}\nmatrix:",
-                "configs/study.yaml:3: speed: unknown key \"seconds\"\n"
-                "  known: groups, order, prompts, tokens, warmup, warmup_most"}));
+                "configs/study.yaml:3: speed.order: unknown value \"baab\"\n  known: abba, bcb"},
+        Refusal{
+            "matrix:", "speed: {seconds: 3}\nmatrix:",
+            "configs/study.yaml:3: speed: unknown key \"seconds\"\n"
+            "  known: groups, order, prompts, spot_checks, tokens, warmup, warmup_most, work"}));
+
+TEST(RunConfig, SpeedHasKindsOfWorkAndAnOrder) {
+  const RunConfig plain = parse(kSmall);
+  EXPECT_EQ(plain.speed_config.work, std::vector<SpeedWork>{SpeedWork::kConstant});
+  EXPECT_EQ(plain.speed_config.order, SpeedOrder::kAbba);
+  EXPECT_EQ(plain.speed_config.spot_checks, 2);
+  EXPECT_FALSE(plain.replay);
+  const RunConfig config = parse(kSmall, {{"run.phases", "[replay, speed]"},
+                                          {"speed.work", "[natural, reference, constant]"},
+                                          {"speed.order", "bcb"},
+                                          {"speed.spot_checks", "0"}});
+  EXPECT_EQ(
+      config.speed_config.work,
+      (std::vector<SpeedWork>{SpeedWork::kNatural, SpeedWork::kReference, SpeedWork::kConstant}));
+  EXPECT_EQ(config.speed_config.order, SpeedOrder::kBcb);
+  EXPECT_EQ(config.speed_config.spot_checks, 0);
+  EXPECT_TRUE(config.replay);
+  EXPECT_FALSE(config.quality);
+  EXPECT_EQ(error_of(kSmall, {{"speed.work", "[natural, natural]"}}),
+            "--set: speed.work[1]: natural is given twice");
+  EXPECT_EQ(error_of(kSmall, {{"speed.work", "[natural, raw]"}}),
+            "--set: speed.work[1]: unknown value \"raw\"\n  known: constant, natural, reference");
+  EXPECT_EQ(error_of(kSmall, {{"speed.work", "[]"}}),
+            "--set: speed.work: the list is empty; expected constant, reference, natural");
+}
 
 TEST(RunConfig, RefusesDocumentsThatAreNoMap) {
   EXPECT_EQ(error_of(""), "configs/study.yaml: the file is empty; expected run and matrix");
@@ -321,10 +347,10 @@ TEST(Overrides, TheLastOneWins) {
 TEST(Overrides, ErrorsNameTheCommandLine) {
   EXPECT_EQ(error_of(kSmall, {{"speed.groups", "two"}}),
             "--set: speed.groups: found \"two\"; expected a whole number, 1 to 10000");
-  EXPECT_EQ(
-      error_of(kSmall, {{"speed.gruops", "2"}}),
-      "--set: speed: unknown key \"gruops\"\n"
-      "  known: groups, order, prompts, tokens, warmup, warmup_most; did you mean \"groups\"?");
+  EXPECT_EQ(error_of(kSmall, {{"speed.gruops", "2"}}),
+            "--set: speed: unknown key \"gruops\"\n"
+            "  known: groups, order, prompts, spot_checks, tokens, warmup, warmup_most, work; did "
+            "you mean \"groups\"?");
   EXPECT_EQ(error_of(kSmall, {{"run.name", ""}}),
             "--set: run.name: found nothing; expected one value");
   EXPECT_EQ(

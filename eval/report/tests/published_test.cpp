@@ -76,6 +76,16 @@ TEST(PublishedTest, RowsFindTheirCellsByTaskRuleAndControls) {
   EXPECT_EQ(compared("", row + ", B: 12").at(4), "not run");
 }
 
+TEST(PublishedTest, OptionsOfTheDrafterChooseACellAndNoTaskMeansAllOfThem) {
+  const std::string row = "verifier: asd, metric: speed_gain_pct, value: 10";
+  EXPECT_EQ(compared("", "task: gsm8k, " + row + ", drafter_options: K=5").at(4), "not run");
+  EXPECT_THAT(compared("", "task: gsm8k, " + row + ", drafter_options: K=4").at(5),
+              HasSubstr("154"));
+  const auto over = compared("", row);
+  EXPECT_THAT(over.at(4), HasSubstr("mean of 1 tasks"));
+  EXPECT_EQ(over.at(5), "154.17") << "a mean over tasks has no interval";
+}
+
 TEST(PublishedTest, EveryFileOfTheRepositoryIsRead) {
   std::size_t files = 0;
   for (const auto& entry :
@@ -84,6 +94,9 @@ TEST(PublishedTest, EveryFileOfTheRepositoryIsRead) {
     ++files;
   }
   EXPECT_GE(files, 6U);
+  EXPECT_EQ(
+      read_published(ASDBENCH_SOURCE_DIR "/configs/throughput/planted-expected.yaml").rows.size(),
+      3U);
   EXPECT_THROW(read_published("absent.yaml"), ConfigError);
 }
 
