@@ -95,7 +95,7 @@ TEST(PublishedTest, EveryFileOfTheRepositoryIsRead) {
   }
   EXPECT_GE(files, 6U);
   EXPECT_EQ(
-      read_published(ASDBENCH_SOURCE_DIR "/configs/throughput/planted-expected.yaml").rows.size(),
+      read_published(ASDBENCH_SOURCE_DIR "/configs/throughput/expected/planted.yaml").rows.size(),
       3U);
   EXPECT_THROW(read_published("absent.yaml"), ConfigError);
 }
