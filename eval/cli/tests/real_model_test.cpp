@@ -71,6 +71,63 @@ TEST_F(RealModelTest, ZeroControlsEqualStrictToTheBitOnTorchToo) {
 }
 #endif
 
+// Each shipped drafter, as stored and rounded: our own questions, none of which was trained on.
+TEST_F(RealModelTest, ShippedDraftersBeatPromptLookupAndStrictEqualsPlainToTheBit) {
+  std::string drafters;
+  std::map<std::string, double> promised;  // committed per pass, by kind
+  for (const auto& folder : fs::directory_iterator("runners/drafters/shipped")) {
+    const Json card = parse_json(testing::read_file(folder.path() / "card.json"));
+    const std::string kind = card.at("kind");
+    constexpr int kDrafts = 3;
+    promised[kind] = card.at("held_out").at("committed").at(kDrafts - 1).get<double>();
+    for (const char* weights : {"stored", "q8_0"}) {
+      drafters += fmt::format("    - {}: {{path: {}, K: {}, weights: {}}}\n", kind,
+                              folder.path().filename().string(), kDrafts, weights);
+    }
+  }
+  ASSERT_FALSE(promised.empty());
+  const fs::path path = folder_ / "shipped.yaml";
+  write_file(path,
+             "run: {name: shipped, seed: 7, phases: [quality]}\n"
+             "matrix:\n"
+             "  task: [{gsm8k: {split: samples, limit: 3, max_tokens: 64}}]\n"
+             "  target: [{path: smollm2-135m, device: cpu, engine: native}]\n"
+             "  drafter:\n    - none\n    - {ngram: {K: 3}}\n" +
+                 drafters + "  verifier: [strict]\n");
+  const Outcome outcome = run({"run", path.string(), "--db", database()});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+
+  std::map<std::string, std::vector<Json>> tokens;
+  std::istringstream lines(dump(database()));
+  for (std::string line; std::getline(lines, line);) {
+    const Json output = parse_json(line);
+    tokens[output.at("sample")].push_back(output.at("tokens"));
+  }
+  ASSERT_EQ(tokens.size(), 3U);
+  for (const auto& [sample, lists] : tokens) {
+    ASSERT_EQ(lists.size(), 2 + 2 * promised.size()) << sample;
+    for (const Json& list : lists) EXPECT_EQ(list, lists.front()) << sample;
+  }
+
+  const Outcome report = run({"report", database(), "--format", "json"});
+  ASSERT_EQ(report.code, 0) << report.err;
+  const Json facts = parse_json(report.out);
+  std::map<std::string, std::vector<double>> accepted;
+  for (const Json& row : facts.at("matrix")) {
+    accepted[row.at("drafter")].push_back(row.at("accept_length"));
+  }
+  for (const auto& [kind, committed] : promised) {
+    ASSERT_EQ(accepted[kind].size(), 2U);
+    for (const double length : accepted[kind]) {
+      EXPECT_GT(length, accepted["ngram"].front()) << kind;
+      // The card's figure is of other questions, and these are few.
+      EXPECT_GT(length, 0.85 * committed) << kind;
+    }
+    // Rounding to bytes costs next to nothing.
+    EXPECT_NEAR(accepted[kind][1], accepted[kind][0], 0.06 * accepted[kind][0]) << kind;
+  }
+}
+
 TEST_F(RealModelTest, LogitsTokensAndTokenizerAreThoseOfTheReference) {
   const std::string data = std::string(ASDBENCH_TEST_DATA) + "/smollm2";
   // Without the official questions, whose rendering is then not compared.
