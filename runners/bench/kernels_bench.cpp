@@ -130,7 +130,7 @@ void linears(benchmark::State& state) {
 
 void arguments(benchmark::internal::Benchmark* bench) {
   for (const int threads : {1, 2}) {
-    for (const int rows : {1, 2, 4, 8, 16, 32}) bench->Args({rows, threads});
+    for (const int rows : {1, 2, 3, 4, 6, 8, 16, 32}) bench->Args({rows, threads});
   }
 }
 BENCHMARK(linears)

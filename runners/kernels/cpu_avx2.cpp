@@ -52,6 +52,7 @@ struct Avx2 {
   using Int = __m256i;
   static constexpr int kTileRows = 4;
   static constexpr int kChains = 15;  // sums and weights that registers hold
+  static constexpr int kOneByOneRows = 2;
 
   static Float fma(Float a, Float b, Float c) { return _mm256_fmadd_ps(a, b, c); }
   /// sums[v] += weights[v] * *x, fused.
@@ -63,6 +64,15 @@ struct Avx2 {
     for (int v = 0; v < vectors; ++v) {
       asm volatile("vfmadd231ps %2, %1, %0" : "+x"(sums[v]) : "x"(weights[v]), "x"(value));
     }
+  }
+  static Float broadcast_once(const float* x) {
+    Float value;
+    asm volatile("vbroadcastss %1, %0" : "=x"(value) : "m"(*x));
+    return value;
+  }
+  /// sum += weights * value, fused.
+  static void add_product(Float& sum, Float weights, Float value) {
+    asm volatile("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(weights), "x"(value));
   }
   static Float add(Float a, Float b) { return _mm256_add_ps(a, b); }
   static Float subtract(Float a, Float b) { return _mm256_sub_ps(a, b); }
@@ -126,6 +136,7 @@ struct Avx2 {
   static constexpr int kDotRows = 4;
   static constexpr int kDotVectors = 2;
   static constexpr int kByteZero = 0;
+  static constexpr bool kDotsInHalves = true;
   static void store_bytes(const float* integers, bool for_nibbles, std::int32_t* words) {
     const __m128i order = for_nibbles
                               ? _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -144,10 +155,14 @@ struct Avx2 {
     const Int value = _mm256_set1_epi32(*x);
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; ++v) {
-      // At most 2 * 15 * 127 a pair: 16 bits hold it.
-      const Int pairs = _mm256_maddubs_epi16(weights[v], value);
-      sums[v] = _mm256_add_epi32(sums[v], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+      // At most 2 * 15 * 127 a pair, and eight pairs a block: 16 bits hold 30,480.
+      sums[v] = _mm256_add_epi16(sums[v], _mm256_maddubs_epi16(weights[v], value));
     }
+  }
+  /// The two halves of each word, added to `start`.
+  static Int whole_sums(Int halves, std::int32_t start) {
+    return _mm256_add_epi32(_mm256_madd_epi16(halves, _mm256_set1_epi16(1)),
+                            _mm256_set1_epi32(start));
   }
   template <int vectors>
   static void add_signed_dots(Int* sums, const Int* weights, const std::int32_t* x) {

@@ -44,6 +44,7 @@ struct Avx512 {
   using Int = __m512i;
   static constexpr int kTileRows = 8;
   static constexpr int kChains = 30;  // sums and weights that registers hold
+  static constexpr int kOneByOneRows = 0;
 
   static Float fma(Float a, Float b, Float c) { return _mm512_fmadd_ps(a, b, c); }
   /// sums[v] += weights[v] * *x, fused.
@@ -121,6 +122,7 @@ struct Avx512 {
   static constexpr int kDotRows = 8;
   static constexpr int kDotVectors = 3;
   static constexpr int kByteZero = 128;  // the instruction takes weights without a sign
+  static constexpr bool kDotsInHalves = false;
   static void store_bytes(const float* integers, bool for_nibbles, std::int32_t* words) {
     const __m128i order = for_nibbles
                               ? _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)

@@ -38,6 +38,7 @@ struct Plain {
   using Int = std::int32_t;
   static constexpr int kTileRows = 1;
   static constexpr int kChains = 2 * kPanel;
+  static constexpr int kOneByOneRows = 0;
 
   static Float fma(Float a, Float b, Float c) { return a * b + c; }
   /// sums[v] += weights[v] * *x.
@@ -81,6 +82,7 @@ struct Plain {
   static constexpr int kDotRows = 1;
   static constexpr int kDotVectors = kPanel;
   static constexpr int kByteZero = 0;
+  static constexpr bool kDotsInHalves = false;
   static void store_bytes(const float* integers, bool for_nibbles, std::int32_t* words) {
     std::int8_t values[kBlock];
     for (int i = 0; i < kBlock; ++i) {

@@ -65,6 +65,8 @@ struct Int8Sums {
   // Signed weights are dotted as what they are, or with this much added to them.
   static constexpr int kZero =
       format == WeightFormat::kQ8_0 ? Simd::kByteZero : static_cast<int>(panel_layout(format).zero);
+  // Nibbles times bytes are small enough to sum a whole block in halves of a word.
+  static constexpr bool kInHalves = Simd::kDotsInHalves && has_nibbles(format);
   Int chains[rows][vectors];
 
   inline __attribute__((always_inline)) void multiply(const std::byte* block, int first,
@@ -73,7 +75,7 @@ struct Int8Sums {
     for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 8
       for (int v = 0; v < vectors; ++v) {
-        chains[r][v] = Simd::broadcast_int(-kZero * x[r * kDotWords + kIntegerSum]);
+        chains[r][v] = Simd::broadcast_int(kInHalves ? 0 : -kZero * x[r * kDotWords + kIntegerSum]);
       }
     }
     const auto* words = reinterpret_cast<const std::int32_t*>(block) + first;
@@ -105,6 +107,15 @@ struct Int8Sums {
       for (int r = 0; r < rows; ++r) {
         Simd::template add_dots<vectors>(chains[r], even, x + r * kDotWords + 2 * word);
         Simd::template add_dots<vectors>(chains[r], odd, x + r * kDotWords + 2 * word + 1);
+      }
+    }
+    if constexpr (kInHalves) {
+#pragma GCC unroll 8
+      for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; ++v) {
+          chains[r][v] = Simd::whole_sums(chains[r][v], -kZero * x[r * kDotWords + kIntegerSum]);
+        }
       }
     }
   }

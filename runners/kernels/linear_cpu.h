@@ -120,14 +120,12 @@ void prepare_rows_cpu(const float* x, std::int64_t x_stride, int rows, std::int6
 template <class Simd, int vectors, int byte, class Sink>
 inline __attribute__((always_inline)) void decode_bytes(const std::int32_t* words, int input,
                                                         Sink& sink) {
-  typename Simd::Float weights[vectors];
 #pragma GCC unroll 8
   for (int v = 0; v < vectors; ++v) {
     const auto word =
         Simd::template shift_left<24 - 8 * byte>(Simd::load_again(words + v * Simd::kLanes));
-    weights[v] = Simd::to_float(Simd::shift_byte_down(word));
+    sink(input + byte, v, Simd::to_float(Simd::shift_byte_down(word)));
   }
-  sink(input + byte, weights);
   if constexpr (byte + 1 < kWordBytes) {
     decode_bytes<Simd, vectors, byte + 1>(words, input, sink);
   }
@@ -140,7 +138,6 @@ inline __attribute__((always_inline)) void decode_nibbles(const std::int32_t* wo
                                                           typename Simd::Int (&high)[vectors],
                                                           Sink& sink) {
   using Int = typename Simd::Int;
-  typename Simd::Float weights[vectors];
 #pragma GCC unroll 8
   for (int nibble = 0; nibble < kNibbles; ++nibble) {
     const bool highest = nibble == kNibbles - 1;
@@ -155,9 +152,8 @@ inline __attribute__((always_inline)) void decode_nibbles(const std::int32_t* wo
         const Int fifth = highest ? Simd::template shift_left<28>(high[v]) : high[v];
         integer = Simd::bit_or(integer, Simd::bit_and(fifth, 16 << place));
       }
-      weights[v] = Simd::to_float(integer);
+      sink(input + nibble, v, Simd::to_float(integer));
     }
-    sink(input + nibble, weights);
   }
   if constexpr (has_high_bits) {
 #pragma GCC unroll 8
@@ -165,7 +161,7 @@ inline __attribute__((always_inline)) void decode_nibbles(const std::int32_t* wo
   }
 }
 
-/// Calls sink(input, weights) for the inputs of one block in rising order; `weights` are `vectors`
+/// Calls sink(input, v, weights) for the inputs of one block in rising order and each of `vectors`
 /// vectors of outputs from `first` on: the values of an unquantised matrix, else the stored
 /// integers, nibbles times the power of their place.
 template <class Simd, WeightFormat format, int vectors, class Sink>
@@ -173,21 +169,19 @@ inline __attribute__((always_inline)) void decode_block(const std::byte* block, 
                                                         Sink sink) {
   constexpr int kLanes = Simd::kLanes;
   constexpr PanelLayout kLayout = panel_layout(format);
-  typename Simd::Float weights[vectors];
   if constexpr (!is_quantised(format)) {
     for (int input = 0; input < kBlock; ++input) {
       const std::int64_t at = input * kPanel + first;
 #pragma GCC unroll 8
       for (int v = 0; v < vectors; ++v) {
         if constexpr (format == WeightFormat::kF32) {
-          weights[v] = Simd::load(reinterpret_cast<const float*>(block) + at + v * kLanes);
+          sink(input, v, Simd::load(reinterpret_cast<const float*>(block) + at + v * kLanes));
         } else {
           const auto* values = reinterpret_cast<const std::uint16_t*>(block) + at + v * kLanes;
-          weights[v] =
-              format == WeightFormat::kF16 ? Simd::load_f16(values) : Simd::load_bf16(values);
+          sink(input, v,
+               format == WeightFormat::kF16 ? Simd::load_f16(values) : Simd::load_bf16(values));
         }
       }
-      sink(input, weights);
     }
     return;
   }
@@ -227,6 +221,7 @@ struct Tile {
   const float* x_sums;  // [rows]
   float* sums;          // [rows, kPanel], from the tile's first output on
   Float chains[rows][vectors];
+  Float values[rows];  // of one input; multiply_one only
 
   inline __attribute__((always_inline)) void begin() {
 #pragma GCC unroll 8
@@ -242,6 +237,15 @@ struct Tile {
     for (int r = 0; r < rows; ++r) {
       Simd::template add_products<rows, vectors>(chains[r], weights, x + r * kBlock + input);
     }
+  }
+  /// The same, vector by vector: the activations stay in registers instead of the weights.
+  inline __attribute__((always_inline)) void multiply_one(int input, int v, Float weights) {
+    if (v == 0) {
+#pragma GCC unroll 8
+      for (int r = 0; r < rows; ++r) values[r] = Simd::broadcast_once(x + r * kBlock + input);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r) Simd::add_product(chains[r][v], weights, values[r]);
   }
   /// Adds the chains to the sums; `scales` as float16, followed kPanel further by offsets.
   inline __attribute__((always_inline)) void end(const std::uint16_t* stored) {
@@ -274,7 +278,7 @@ struct Tile {
 
 /// Block `index` of the task for rows [row, row + rows) and `vectors` vectors of outputs from
 /// `first` on. `kept` [kBlock, kPanel] holds one decoded block.
-template <class Simd, WeightFormat format, int rows, int vectors, Source source>
+template <class Simd, WeightFormat format, int rows, int vectors, Source source, bool one_by_one>
 inline __attribute__((always_inline)) void multiply_tile(const PanelTask& task,
                                                          const std::byte* block, std::int64_t index,
                                                          int row, int first, float* kept) {
@@ -291,19 +295,22 @@ inline __attribute__((always_inline)) void multiply_tile(const PanelTask& task,
 #pragma GCC unroll 8
       for (int v = 0; v < vectors; ++v) {
         weights[v] = Simd::load_once(kept + input * kPanel + first + v * Simd::kLanes);
+        if constexpr (one_by_one) tile.multiply_one(input, v, weights[v]);
       }
-      tile.multiply(input, weights);
+      if constexpr (!one_by_one) tile.multiply(input, weights);
     }
   } else {
-    const auto multiply = [&](int input, const Float(&weights)[vectors])
-        __attribute__((always_inline)) {
+    Float weights[vectors];
+    const auto multiply = [&](int input, int v, Float decoded) __attribute__((always_inline)) {
       if constexpr (source == Source::kPackedAndKeep) {
-#pragma GCC unroll 8
-        for (int v = 0; v < vectors; ++v) {
-          Simd::store(kept + input * kPanel + first + v * Simd::kLanes, weights[v]);
-        }
+        Simd::store(kept + input * kPanel + first + v * Simd::kLanes, decoded);
       }
-      tile.multiply(input, weights);
+      if constexpr (one_by_one) {
+        tile.multiply_one(input, v, decoded);
+      } else {
+        weights[v] = decoded;
+        if (v == vectors - 1) tile.multiply(input, weights);
+      }
     };
     decode_block<Simd, format, vectors>(block, first, multiply);
   }
@@ -317,10 +324,15 @@ template <class Simd, WeightFormat format, int rows, Source source>
 __attribute__((noinline)) void multiply_block(const PanelTask& task, const std::byte* block,
                                               std::int64_t index, int row, float* kept) {
   constexpr int kAll = kPanel / Simd::kLanes;
-  // As many chains as registers hold beside the weights.
-  constexpr int kVectors = (rows + 1) * kAll <= Simd::kChains ? kAll : kAll / 2;
+  // As many chains as registers hold beside the weights; or beside the activations, where half of
+  // the chains would be too few to hide the latency of the multiply-add.
+  constexpr bool kFits = (rows + 1) * kAll <= Simd::kChains;
+  constexpr bool kOneByOne =
+      !kFits && rows == Simd::kOneByOneRows && !panel_layout(format).has_high_bits;
+  constexpr int kVectors = kFits || kOneByOne ? kAll : kAll / 2;
   for (int first = 0; first < kPanel; first += kVectors * Simd::kLanes) {
-    multiply_tile<Simd, format, rows, kVectors, source>(task, block, index, row, first, kept);
+    multiply_tile<Simd, format, rows, kVectors, source, kOneByOne>(task, block, index, row, first,
+                                                                   kept);
   }
 }
 
