@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <memory>
 
@@ -12,6 +13,7 @@
 #include "tasks/common/number_graders.h"
 #include "tasks/common/numbers.h"
 #include "tasks/common/subsets.h"
+#include "tasks/common/word_problems.h"
 #include "tasks/task.h"
 
 namespace asdbench {
@@ -20,6 +22,8 @@ namespace {
 // Chat, zero-shot, one user turn: specs/scoring.md, section 2.1.
 constexpr const char* kAsk =
     "\nPlease reason step by step, and put your final answer within \\boxed{}.";
+// For our own small problems: a small model that is told to reason step by step loses its way.
+constexpr const char* kAskShortly = "\nAnswer briefly.";
 constexpr std::int32_t kMaxTokens = 1024;  // specs/scoring.md, section 1.2
 constexpr std::string_view kGoldMark = "#### ";
 constexpr std::int64_t kMostShots = 8;
@@ -61,7 +65,7 @@ std::string example_reply(const JsonlRow& row) {
 class Gsm8k final : public Task {
  public:
   explicit Gsm8k(const Params& params)
-      : split_(params.choice("split", "test", {"test", "train", "samples"})),
+      : split_(params.choice("split", "test", {"test", "train", "samples", "synthetic"})),
         subset_(params.choice("subset", "all", subset_names("gsm8k"))),
         shots_(params.integer("shots", 0, 0, kMostShots)),
         grader_(number_grader(params.choice("grader", "default", grader_names()))) {
@@ -71,6 +75,13 @@ class Gsm8k final : public Task {
     if (split_ == "train" && shots_ > 0) {
       params.fail("shots", "the examples are the first of split train; expected shots: 0");
     }
+    if (split_ != "synthetic") return;
+    if (shots_ > 0) params.fail("shots", "the synthetic split has no examples; expected shots: 0");
+    const std::int64_t most = word_problem_count();
+    seed_ = static_cast<std::uint64_t>(
+        params.integer("seed", 1, 0, std::numeric_limits<std::int64_t>::max()));
+    from_ = params.integer("from", 0, 0, most - 1);
+    count_ = params.integer("count", 400, 1, most - from_);
   }
 
   TaskInfo info() const override {
@@ -83,6 +94,7 @@ class Gsm8k final : public Task {
   }
 
   Samples load(const DataDir& dir) const override {
+    if (split_ == "synthetic") return synthetic();
     const std::filesystem::path file =
         split_ == "samples" ? dir.samples / "gsm8k.jsonl"
                             : require_official(dir.data, official_file("gsm8k", split_));
@@ -109,12 +121,12 @@ class Gsm8k final : public Task {
       prompt.messages.push_back(
           {Role::kAssistant, sample.field(fmt::format("example_{}_reply", shot))});
     }
-    prompt.messages.push_back({Role::kUser, sample.field("question") + kAsk});
+    prompt.messages.push_back({Role::kUser, sample.field("question") + ask()});
     return prompt;
   }
 
   std::vector<std::string> questions(const Sample& sample) const override {
-    return {sample.field("question") + kAsk};
+    return {sample.field("question") + ask()};
   }
 
   std::optional<Answer> extract(const Sample& /*sample*/, std::string_view text) const override {
@@ -145,10 +157,28 @@ class Gsm8k final : public Task {
     return fields;
   }
 
+  const char* ask() const { return split_ == "synthetic" ? kAskShortly : kAsk; }
+
+  /// Problems of ours, named by seed and index: splits with other indices are disjoint.
+  Samples synthetic() const {
+    Samples samples;
+    for (std::int64_t index = from_; index < from_ + count_; ++index) {
+      const WordProblem problem = word_problem(seed_, index);
+      Sample sample;
+      sample.id = "synthetic/" + std::to_string(seed_) + "/" + std::to_string(index);
+      sample.fields = {{"question", problem.question}, {"answer", problem.solution}};
+      sample.targets = {std::to_string(problem.answer)};
+      samples.push_back(std::move(sample));
+    }
+    return samples;
+  }
+
   std::string split_;
   std::string subset_;
   std::int64_t shots_;
   const NumberGrader& grader_;
+  std::uint64_t seed_ = 0;
+  std::int64_t from_ = 0, count_ = 0;  // of the synthetic split
 };
 
 }  // namespace
