@@ -245,6 +245,7 @@ class ResultStore {
                                const std::vector<std::optional<std::string>>& row)>& each) const;
 
  private:
+  friend class AuditStore;
   struct State;
   std::unique_ptr<State> state_;
 };

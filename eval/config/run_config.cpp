@@ -34,9 +34,10 @@ class Reader {
   void read(const YamlNode& root, RunConfig& config) const {
     if (root.kind == YamlKind::kNull) fail(root, "", "the file is empty; expected run and matrix");
     expect(root, "", YamlKind::kMap);
-    refuse_unknown(root, "", {"run", "matrix", "skip", "baseline", "speed", "capped"});
+    refuse_unknown(root, "", {"run", "matrix", "skip", "baseline", "speed", "capped", "deploy"});
     read_run(required(root, "", "run"), config);
     read_matrix(required(root, "", "matrix"), config);
+    if (const YamlEntry* entry = root.find("deploy")) read_deploy(entry->value, config);
     if (const YamlEntry* entry = root.find("skip")) read_skip(entry->value, config);
     if (const YamlEntry* entry = root.find("baseline")) read_baseline(entry->value, config);
     if (const YamlEntry* entry = root.find("speed")) read_speed(entry->value, config.speed_config);
@@ -202,8 +203,9 @@ class Reader {
 
   std::vector<Choice> axis(const YamlNode& matrix, const std::string& key, Axis kind,
                            const std::vector<std::string>& names) const {
-    const std::string path = "matrix." + key;
-    const YamlNode& list = required(matrix, "matrix", key);
+    const std::string parent = key == "audit" ? "deploy" : "matrix";
+    const std::string path = join_path(parent, key);
+    const YamlNode& list = required(matrix, parent, key);
     expect(list, path, YamlKind::kList);
     if (list.items.empty()) fail(list, path, "the list is empty; expected at least one entry");
     std::vector<Choice> choices;
@@ -313,6 +315,85 @@ class Reader {
     std::set<std::string> names(known_.targets.begin(), known_.targets.end());
     for (const Choice& target : config.targets) names.insert(target.name);
     return {names.begin(), names.end()};
+  }
+
+  void read_deploy(const YamlNode& deploy, RunConfig& config) const {
+    expect(deploy, "deploy", YamlKind::kMap);
+    DeployConfig found{.audit = axis(deploy, "audit", Axis::kPlugin, known_.tasks),
+                       .margins = Params("margins", at(deploy, "deploy.margins")),
+                       .options = Params("deploy", at(deploy, "deploy"))};
+    for (const YamlEntry& entry : deploy.entries) {
+      const std::string path = join_path("deploy", entry.key);
+      if (entry.key == "audit") continue;
+      if (entry.key == "margins") {
+        expect(entry.value, path, YamlKind::kMap);
+        found.margins = options(entry.value, path, "margins", "");
+      } else if (entry.key == "grid") {
+        expand_grid(entry.value, config);
+      } else {
+        found.options.set(entry.key, text(entry.value, path), at(entry.value, path));
+      }
+    }
+    if (found.audit.size() != config.tasks.size()) {
+      fail(deploy, "deploy.audit",
+           fmt::format("found {} entries; expected one for each of the {} of matrix.task",
+                       found.audit.size(), config.tasks.size()));
+    }
+    for (std::size_t i = 0; i < found.audit.size(); ++i) {
+      if (found.audit[i].name == config.tasks[i].name) continue;
+      fail(deploy, fmt::format("deploy.audit[{}]", i),
+           fmt::format("found {}; expected {}, as matrix.task[{}] has it", found.audit[i].name,
+                       config.tasks[i].name, i));
+    }
+    config.deploy = std::move(found);
+  }
+
+  /// {asd: {B: [1, 2], g: [0.25], M: [1, 2]}} adds every combination to the verifiers, the last
+  /// option fastest.
+  void expand_grid(const YamlNode& grid, RunConfig& config) const {
+    constexpr std::size_t kMostSettings = 1000;
+    expect(grid, "deploy.grid", YamlKind::kMap);
+    for (const YamlEntry& rule : grid.entries) {
+      const std::string path = join_path("deploy.grid", rule.key);
+      known_name(grid, rule.key, path, "verifier", Axis::kPlugin, known_.verifiers);
+      expect(rule.value, path, YamlKind::kMap);
+      struct Option {
+        std::string key, text;
+        SourceLocation where;
+      };
+      std::vector<std::vector<Option>> settings = {{}};
+      for (const YamlEntry& option : rule.value.entries) {
+        const std::string option_path = join_path(path, option.key);
+        expect(option.value, option_path, YamlKind::kList);
+        std::vector<std::vector<Option>> longer;
+        for (const std::vector<Option>& setting : settings) {
+          for (std::size_t i = 0; i < option.value.items.size(); ++i) {
+            const YamlNode& value = option.value.items[i];
+            const std::string value_path = fmt::format("{}[{}]", option_path, i);
+            longer.push_back(setting);
+            longer.back().push_back({option.key, text(value, value_path), at(value, value_path)});
+          }
+        }
+        settings = std::move(longer);
+        if (settings.empty() || settings.size() > kMostSettings) {
+          fail(option.value, option_path,
+               fmt::format("{} settings; expected 1 to {}", settings.size(), kMostSettings));
+        }
+      }
+      for (const std::vector<Option>& combination : settings) {
+        // Copies of one Params share what is learnt of them: every setting has its own.
+        Choice setting{rule.key, Params(rule.key, at(rule.value, path))};
+        for (const Option& option : combination) {
+          setting.params.set(option.key, option.text, option.where);
+        }
+        const bool known = std::any_of(
+            config.verifiers.begin(), config.verifiers.end(), [&](const Choice& choice) {
+              return choice.name == setting.name && choice.params.given() == setting.params.given();
+            });
+        if (known) fail(rule.value, path, fmt::format("{} is given twice", setting.params.given()));
+        config.verifiers.push_back(std::move(setting));
+      }
+    }
   }
 
   void read_baseline(const YamlNode& node, RunConfig& config) const {

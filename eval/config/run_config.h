@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,13 @@ struct SpeedConfig {
   std::int32_t spot_checks = 2;   // timed prompts of each arm that are decoded once more
 };
 
+/// What stands under `deploy`: how settings of the matrix are selected, frozen and audited.
+struct DeployConfig {
+  std::vector<Choice> audit;  // split B: one entry for each of matrix.task, of the same task
+  Params margins;             // task -> how much may be lost
+  Params options;             // every single value; eval/audit reads them
+};
+
 /// kByGrader: nothing was said; wrong for our default grader, as scored for one that reproduces
 /// another's figures.
 enum class CappedPolicy : std::uint8_t { kByGrader, kWrong, kAsScored };
@@ -73,6 +81,8 @@ struct RunConfig {
   std::string baseline_verifier = "strict";
   SpeedConfig speed_config;
   CappedPolicy capped = CappedPolicy::kByGrader;
+  std::optional<DeployConfig> deploy;
+  std::int64_t round_samples = 0;  // not of the file: prompts a round; 0: all in one
 };
 
 /// Indices into the axes of the configuration.

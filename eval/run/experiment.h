@@ -46,7 +46,8 @@ struct ExperimentOptions {
 struct TaskSet {
   std::unique_ptr<Task> task;
   TaskInfo info;
-  Samples samples;             // in the order of the run: seeded, limited, sharded
+  Samples samples;  // in the order of the run: seeded, limited, sharded
+  Samples warm_up;  // what comes before timed groups; empty: the timed prompts themselves
   std::int64_t available = 0;  // before limit and shard
   std::string data_sha256;     // over all samples of the split
   std::int32_t max_tokens = 0;

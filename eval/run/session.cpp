@@ -158,7 +158,7 @@ SessionResult Session::run(const RunRow& run,
   std::string status = "failed";
   try {
     for (std::size_t target = 0; target < experiment_.config.targets.size(); ++target) {
-      if (!result_.interrupted && !result_.too_many_failed) run_target(target);
+      if (!halted()) run_target(target);
     }
     status = result_.interrupted ? "interrupted" : result_.too_many_failed ? "failed" : "done";
   } catch (...) {
@@ -185,15 +185,10 @@ void Session::run_target(std::size_t target) {
   for (const CellIndex& index : indices) {
     cells.push_back(std::make_unique<LoadedCell>(load_cell(index, model)));
   }
-  if (experiment_.config.quality) {
-    for (const auto& cell : cells) {
-      if (!result_.interrupted && !result_.too_many_failed) quality(*cell, model);
-    }
-  }
-  if (experiment_.config.replay && !result_.interrupted && !result_.too_many_failed) {
-    replay(cells, model);
-  }
-  if (!experiment_.config.speed || result_.interrupted || result_.too_many_failed) return;
+  for (const auto& cell : cells) result_.cells.push_back(cell->key);
+  if (experiment_.config.quality) quality_rounds(cells, model);
+  if (experiment_.config.replay && !halted()) replay(cells, model);
+  if (!experiment_.config.speed || halted()) return;
   // Arms that are compared stand in one group: all cells of one task and decoding.
   std::vector<std::vector<LoadedCell*>> sets;
   for (const auto& cell : cells) {
@@ -210,7 +205,7 @@ void Session::run_target(std::size_t target) {
   }
   for (const auto& set : sets) {
     for (const SpeedWork kind : experiment_.config.speed_config.work) {
-      if (!result_.interrupted) speed(set, kind, model);
+      if (!halted()) speed(set, kind, model);
     }
   }
 }
@@ -339,26 +334,46 @@ void Session::rescore(const LoadedCell& cell) {
   if (graded.interrupted) result_.interrupted = true;
 }
 
-void Session::quality(LoadedCell& cell, Model& model) {
-  decode(cell, model);
-  if (!result_.interrupted) rescore(cell);
-}
-
-void Session::decode(LoadedCell& cell, Model& model) {
-  const TaskSet& task = experiment_.tasks[cell.index.task];
-  if (task.info.by_log_probs) return choose(cell, model);
-  const std::int32_t turns = task.task->turns();
-  for (std::int32_t turn = 1; turn <= turns; ++turn) {
-    if (!result_.interrupted && !result_.too_many_failed) decode_turn(cell, model, turn);
+void Session::quality_rounds(const std::vector<std::unique_ptr<LoadedCell>>& cells, Model& model) {
+  for (std::size_t task = 0; task < experiment_.tasks.size(); ++task) {
+    const std::span<const Sample> samples = experiment_.tasks[task].samples;
+    const std::size_t round = experiment_.config.round_samples > 0
+                                  ? static_cast<std::size_t>(experiment_.config.round_samples)
+                                  : samples.size();
+    for (std::size_t begin = 0; begin < samples.size(); begin += round) {
+      for (const auto& cell : cells) {
+        if (cell->index.task != task) continue;
+        quality(*cell, model, samples.subspan(begin, std::min(round, samples.size() - begin)));
+        if (halted()) return;
+      }
+      const RoundAnswer answer = callbacks_.round(task, result_);
+      result_.stopped = answer == RoundAnswer::kStop;
+      if (result_.stopped) return;
+      if (answer == RoundAnswer::kEnough) break;
+    }
   }
 }
 
-void Session::choose(const LoadedCell& cell, Model& model) {
+void Session::quality(LoadedCell& cell, Model& model, std::span<const Sample> samples) {
+  decode(cell, model, samples);
+  if (!result_.interrupted) rescore(cell);
+}
+
+void Session::decode(LoadedCell& cell, Model& model, std::span<const Sample> samples) {
+  const TaskSet& task = experiment_.tasks[cell.index.task];
+  if (task.info.by_log_probs) return choose(cell, model, samples);
+  const std::int32_t turns = task.task->turns();
+  for (std::int32_t turn = 1; turn <= turns; ++turn) {
+    if (!halted()) decode_turn(cell, model, turn, samples);
+  }
+}
+
+void Session::choose(const LoadedCell& cell, Model& model, std::span<const Sample> samples) {
   const TaskSet& task = experiment_.tasks[cell.index.task];
   const auto done = store_.done(cell.id);
   std::vector<std::pair<const Sample*, Choosing>> waiting;
   std::size_t longest = 0, most_tokens = 1;
-  for (const Sample& sample : task.samples) {
+  for (const Sample& sample : samples) {
     if (done.contains({sample.id, 0})) {
       ++result_.reused;
       continue;
@@ -408,7 +423,8 @@ void Session::choose(const LoadedCell& cell, Model& model) {
   }
 }
 
-void Session::decode_turn(LoadedCell& cell, Model& model, std::int32_t turn) {
+void Session::decode_turn(LoadedCell& cell, Model& model, std::int32_t turn,
+                          std::span<const Sample> samples) {
   const TaskSet& task = experiment_.tasks[cell.index.task];
   const RuleSet& rule = experiment_.rules[cell.index.verifier];
   const std::int32_t batch = experiment_.decodings[cell.index.decoding].batch;
@@ -422,7 +438,7 @@ void Session::decode_turn(LoadedCell& cell, Model& model, std::int32_t turn) {
 
   std::deque<Item> waiting;
   std::int64_t longest = 0;
-  for (const Sample& sample : task.samples) {
+  for (const Sample& sample : samples) {
     const std::pair<std::string, std::int64_t> key = {sample.id, 0};
     if (done.contains(key)) {
       ++result_.reused;
@@ -549,6 +565,17 @@ std::vector<WorkItem> Session::timed_work(const std::vector<LoadedCell*>& cells,
   return work;
 }
 
+std::vector<WorkItem> Session::warm_up_work(const TaskSet& task, const Model& model) const {
+  std::vector<WorkItem> work;
+  for (const Sample& sample : task.warm_up) {
+    std::string rendered;
+    work.push_back({.sample_id = sample.id,
+                    .prompt = model.prompt_ids(task.task->prompt(sample, {}), &rendered),
+                    .tokens = experiment_.config.speed_config.tokens});
+  }
+  return work;
+}
+
 std::vector<std::vector<std::size_t>> Session::slot_orders(
     const std::vector<LoadedCell*>& cells) const {
   const SpeedConfig& config = experiment_.config.speed_config;
@@ -612,6 +639,7 @@ void Session::speed(const std::vector<LoadedCell*>& cells, SpeedWork kind, Model
   if (config.order == SpeedOrder::kBcb) set["order"] = "bcb";
   // Groups belong to a set: the same arms over the same work. Another set never mixes with it.
   const std::string set_key = sha256_hex(canonical_json(set));
+  result_.speed_sets.push_back(set_key);
   const std::set<std::int64_t> done = store_.groups_done(set_key);
   const std::string what = fmt::format("{}, {} work", task.info.name, name_of(kind));
   const auto groups = std::ssize(orders);
@@ -623,10 +651,14 @@ void Session::speed(const std::vector<LoadedCell*>& cells, SpeedWork kind, Model
                              .work = name_of(kind),
                              .design = config.order == SpeedOrder::kAbba ? "abba" : "bcb"});
       callbacks_.progress({.phase = "warm-up", .what = what, .done = 0, .total = 1});
-      record_warm_up(
-          cells, kind,
-          warm_up(*model.target, arms, work, {.least = config.warmup, .most = config.warmup_most},
-                  callbacks_.interrupted));
+      const std::vector<WorkItem> warm = warm_up_work(task, model);
+      const std::vector<WarmUp> warm_ups =
+          warm_up(*model.target, arms, warm.empty() ? work : warm,
+                  {.least = config.warmup, .most = config.warmup_most}, callbacks_.interrupted);
+      record_warm_up(cells, kind, warm_ups);
+      const bool steady = std::all_of(warm_ups.begin(), warm_ups.end(),
+                                      [](const WarmUp& warm_up) { return warm_up.stable; });
+      if (!steady) result_.unstable.push_back(set_key);
     }
     callbacks_.progress({.phase = "speed", .what = what, .done = group, .total = groups});
     const std::vector<SlotResult> slots = run_slots(

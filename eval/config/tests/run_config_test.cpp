@@ -167,7 +167,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "  known: max_failed_samples, name, phases, seed; did you mean \"seed\"?"},
         Refusal{"matrix:", "matrx:",
                 "configs/study.yaml:3: unknown key \"matrx\"\n"
-                "  known: baseline, capped, matrix, run, skip, speed; did you mean \"matrix\"?"},
+                "  known: baseline, capped, deploy, matrix, run, skip, speed; did you mean "
+                "\"matrix\"?"},
         Refusal{"  drafter: [ngram]\n", "",
                 "configs/study.yaml:4: matrix: the key \"drafter\" is missing"},
         Refusal{"  name: small", "  seed: 1",

@@ -284,6 +284,33 @@ CREATE TABLE replay (                         -- blocks of a strict run shown to
   PRIMARY KEY (cell_id, sample_id)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE manifest (                       -- a frozen setting with everything that holds for it
+  campaign TEXT PRIMARY KEY,
+  sha256 TEXT NOT NULL,                       -- of body
+  body TEXT NOT NULL                          -- canonical JSON
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE split (                          -- the prompts of a frozen setting, in the order of the audit
+  campaign TEXT NOT NULL REFERENCES manifest(campaign),
+  part TEXT NOT NULL CHECK (part IN ('A', 'B')),
+  position INTEGER NOT NULL,
+  task TEXT NOT NULL,
+  sample_id TEXT NOT NULL,
+  identity_sha256 TEXT NOT NULL,              -- of the normalised user messages
+  prompt TEXT NOT NULL,                       -- user messages joined by LF
+  sample TEXT NOT NULL,                       -- canonical JSON of fields and targets: replies are scored again from it
+  PRIMARY KEY (campaign, part, position)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE record (                         -- the chain of a campaign (measurement.md, section 10)
+  campaign TEXT NOT NULL,
+  seq INTEGER NOT NULL,
+  body TEXT NOT NULL,                         -- canonical JSON
+  prev TEXT NOT NULL,
+  hash TEXT NOT NULL,
+  PRIMARY KEY (campaign, seq)
+) STRICT, WITHOUT ROWID;
+
 -- Two-sided 95 % quantiles of Student's t (probability 0.975), which SQLite cannot compute; filled below.
 CREATE TABLE t_quantile (degrees INTEGER PRIMARY KEY, value REAL NOT NULL) STRICT;
 
