@@ -31,5 +31,11 @@ void add_rescore(CLI::App& app, Action& action);
 void add_conformance(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_train(CLI::App& app, Action& action);
+void add_tune(CLI::App& app, Action& action);
+void add_freeze(CLI::App& app, Action& action);
+void add_audit(CLI::App& app, Action& action);
+void add_certify(CLI::App& app, Action& action);
+void add_verify(CLI::App& app, Action& action);
+void add_simulate(CLI::App& app, Action& action);
 
 }  // namespace asdbench::cli

@@ -55,7 +55,8 @@ const std::vector<Kind>& kinds() {
                                            {"gguf", conformance_gguf},
                                            {"model", conformance_model},
                                            {"drafter", conformance_drafter},
-                                           {"stats", conformance_stats}};
+                                           {"stats", conformance_stats},
+                                           {"protocol", conformance_protocol}};
   return kTable;
 }
 
@@ -104,8 +105,9 @@ void add_conformance(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("conformance", "Run published vectors against this build");
   command
-      ->add_option("kind", arguments->kind,
-                   "asd, verifiers, scoring, code, tokenizer, gguf, model, drafter, stats")
+      ->add_option(
+          "kind", arguments->kind,
+          "asd, verifiers, scoring, code, tokenizer, gguf, model, drafter, stats, protocol")
       ->required();
   command
       ->add_option(

@@ -61,6 +61,12 @@ int run_program(int argc, char** argv) {
   add_conformance(app, action);
   add_bench(app, action);
   add_train(app, action);
+  add_tune(app, action);
+  add_freeze(app, action);
+  add_audit(app, action);
+  add_certify(app, action);
+  add_verify(app, action);
+  add_simulate(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

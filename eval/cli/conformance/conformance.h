@@ -52,6 +52,7 @@ ConformanceKind conformance_gguf;
 ConformanceKind conformance_model;
 ConformanceKind conformance_drafter;
 ConformanceKind conformance_stats;
+ConformanceKind conformance_protocol;
 
 /// Files named `name` at or below `path`, sorted; `path` itself when it is a file of that name or
 /// `name` is "".

@@ -1,6 +1,7 @@
 // conformance stats: the published cases of measurements.
 #include <set>
 
+#include "eval/audit/published_cases.h"
 #include "eval/cli/conformance/conformance.h"
 #include "eval/core/error.h"
 #include "eval/stats/published_cases.h"
@@ -11,6 +12,15 @@ namespace {
 
 const std::set<std::string> kFields = {"id", "kind", "input", "expect", "tol", "note"};
 
+/// Kinds of plain statistics and those of the audit; nullptr for others.
+const CaseFunction* function_of(const std::string& kind) {
+  for (const auto* table : {&case_functions(), &audit_case_functions()}) {
+    const auto found = table->find(kind);
+    if (found != table->end()) return &found->second;
+  }
+  return nullptr;
+}
+
 void run_case(const JsonlRow& row, ConformanceReport& report) {
   const std::string& id = row.text("id");
   for (const auto& [field, value] : row.object().items()) {
@@ -20,13 +30,13 @@ void run_case(const JsonlRow& row, ConformanceReport& report) {
     }
   }
   const std::string& kind = row.text("kind");
-  const auto function = case_functions().find(kind);
-  if (function == case_functions().end()) {
+  const CaseFunction* function = function_of(kind);
+  if (function == nullptr) {
     report.fail(id, "a known kind", "\"" + kind + "\"");
     return;
   }
   try {
-    const Json found = function->second(row.object().at("input"));
+    const Json found = (*function)(row.object().at("input"));
     const auto differences =
         case_differences(row.object().at("expect"), found, row.object().value("tol", 0.0));
     if (differences.empty()) {
