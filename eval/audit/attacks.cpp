@@ -247,11 +247,12 @@ std::map<std::string, Attack> forged_rows() {
                "WHERE part = 'B' AND position = 0")},
       {"deleted_row", on_rows("DELETE FROM output WHERE id = " + row)},
       {"added_row",
-       on_rows("INSERT INTO output SELECT (SELECT max(id) + 1 FROM output), cell_id, run_id, "
-               "'added', repeat, "
-               "status, error, cluster, prompt_sha256, identity_sha256, tokens, tokens_sha256, "
-               "completion, finish_reason, prompt_tokens, output_tokens, passes, regret, "
-               "exceptions, prefill_ns, decode_ns FROM output WHERE id = " +
+       on_rows("INSERT INTO output (cell_id, run_id, sample_id, repeat, turn, status, cluster, "
+               "category, prompt_sha256, identity_sha256, tokens, tokens_sha256, completion, "
+               "finish_reason, output_tokens, passes, regret, exceptions) SELECT cell_id, run_id, "
+               "'added', repeat, turn, status, cluster, category, prompt_sha256, identity_sha256, "
+               "tokens, tokens_sha256, completion, finish_reason, output_tokens, passes, regret, "
+               "exceptions FROM output WHERE id = " +
                row)},
       {"deleted_record", on_rows("DELETE FROM record WHERE seq = " + first)},
       {"reordered_chain",
