@@ -225,8 +225,8 @@ SELECT cell_id, count(*) AS n, avg(output_tokens) AS mean_tokens, min(output_tok
        sum(finish_reason = 'length') AS length, sum(finish_reason = 'context_limit') AS context_limit
 FROM output WHERE status = 'done' GROUP BY cell_id;
 
--- Per group of fixed work: each arm against its reference, and the drift 100 (t_first / t_last - 1) of an arm between
--- its two slots. Groups with unequal counted tokens have no ratio.
+-- Per group of fixed work: each arm against its references in that group (a triple has one), and the drift
+-- 100 (t_first / t_last - 1) of an arm between its two slots. Groups with unequal counted tokens have no ratio.
 CREATE VIEW group_speed AS
 WITH arm AS (
   SELECT speed_group.set_key, speed_group.number, speed_slot.group_id, speed_slot.cell_id,
@@ -244,6 +244,7 @@ SELECT arm.set_key, arm.number, arm.group_id, arm.cell_id, ratio.reference, rati
          / (1.0 * (SELECT decode_ns FROM speed_slot WHERE group_id = arm.group_id AND slot = arm.last)) - 1) AS drift_pct
 FROM arm
 LEFT JOIN speed_ratio AS ratio ON ratio.set_key = arm.set_key AND ratio.cell_id = arm.cell_id
+  AND EXISTS (SELECT 1 FROM speed_slot WHERE group_id = arm.group_id AND cell_id = ratio.reference_id)
 LEFT JOIN arm AS base ON base.group_id = arm.group_id AND base.cell_id = ratio.reference_id;
 
 -- The bound on a gain (measurement.md, 3): equal work and equal cost of a pass allow at most tau / tau of the reference.

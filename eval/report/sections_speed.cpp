@@ -88,22 +88,30 @@ void flag_speed(const Evidence& evidence, Table& table) {
          fmt::format("group {} of set {}", row.count("number"), row.text("set_key").substr(0, 12)),
          row.text("reason")});
   }
-  for (const ViewRow& row : read_rows(evidence.store,
-                                      "SELECT cell_id, mean FROM arm_environment WHERE name = "
-                                      "'foreign_share' AND mean > " +
-                                          std::to_string(kForeignLimit))) {
-    add(row.count("cell_id"), "other processes ran meanwhile",
-        percent(row.number("mean")) + " of all cores' time on average");
+  // What holds for the arms of one set together has one line.
+  const auto add_set = [&](const ViewRow& row, const std::string& what, const std::string& found) {
+    table.rows.push_back(
+        {what,
+         fmt::format("{} · {} arms", evidence.cells.place(row.count("cell_id")), row.count("arms")),
+         found});
+  };
+  for (const ViewRow& row :
+       read_rows(evidence.store,
+                 "SELECT min(cell_id) AS cell_id, count(*) AS arms, max(mean) AS worst FROM "
+                 "arm_environment WHERE name = 'foreign_share' AND mean > " +
+                     std::to_string(kForeignLimit) + " GROUP BY set_key ORDER BY min(cell_id)")) {
+    add_set(row, "other processes ran meanwhile",
+            "up to " + percent(row.number("worst")) + " of all cores' time on average");
   }
   for (const ViewRow& row :
        read_rows(evidence.store,
-                 "SELECT cell_id, post_end_fraction FROM speed WHERE work = 'constant' AND "
-                 "post_end_fraction > " +
-                     std::to_string(kPostEndLimit))) {
-    add(row.count("cell_id"), "text after the end",
-        percent(row.number("post_end_fraction")) +
-            " of the counted tokens stand after the reply's natural end: reference lengths "
-            "(speed.work) are the primary figure then");
+                 "SELECT min(cell_id) AS cell_id, count(*) AS arms, max(post_end_fraction) AS "
+                 "worst FROM speed WHERE work = 'constant' AND post_end_fraction > " +
+                     std::to_string(kPostEndLimit) + " GROUP BY set_key ORDER BY min(cell_id)")) {
+    add_set(row, "text after the end",
+            "up to " + percent(row.number("worst")) +
+                " of the counted tokens stand after the reply's natural end: reference lengths "
+                "(speed.work) are the primary figure then");
   }
   for (const ViewRow& row : read_rows(evidence.store,
                                       "SELECT cell_id, count(*) AS checked, "

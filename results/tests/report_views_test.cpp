@@ -277,6 +277,16 @@ TEST(SpeedViews, TriplesGiveGainAndDriftInPercent) {
                       "valid FROM bracketed ORDER BY group_id"),
               ElementsAre(ElementsAre("3", "2", "8.911", "2.0", "1"),
                           ElementsAre("3", "2", "7.843", "4.0", "0")));
+  // A triple of other cells has no ratio for these, and is no unequal work.
+  fixture.store.save_group(group_rows(
+      fixture.run, "b", 2, {fixture.plain, fixture.strict, fixture.plain}, {20, 10, 20}));
+  EXPECT_EQ(value_of(fixture.store,
+                     "SELECT count(*) FROM group_speed WHERE ratio IS NULL AND reference NOT NULL"),
+            "0");
+  EXPECT_EQ(value_of(fixture.store,
+                     "SELECT round(ratio, 3) FROM group_speed WHERE number = 2 AND cell_id = 2 "
+                     "AND reference = 'plain'"),
+            "2.0");
 }
 
 TEST(SpeedViews, TheTailOfABatchStandsApart) {
