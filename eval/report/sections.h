@@ -34,6 +34,11 @@ class Cells {
   std::vector<std::vector<const MatrixRow*>> settings_;
 };
 
+/// Whether only a judge can tell how good a reply is.
+inline bool is_judged(const MatrixRow& row) {
+  return row.task == "mt_bench" || row.task == "alpaca";
+}
+
 /// At most so many lines in one chart; more cells make more charts.
 inline constexpr std::size_t kChartSeries = 6;
 

@@ -320,7 +320,7 @@ Section flags_section(const Evidence& evidence) {
       table.rows.push_back(
           {"failed samples", where, fmt::format("{} failed, n = {}", row.failed, row.n)});
     }
-    if (row.unscored > 0) {
+    if (row.unscored > 0 && !is_judged(row)) {  // those the section of judges tells of
       table.rows.push_back(
           {"unscored replies", where, fmt::format("{} are left out of n", row.unscored)});
     }

@@ -329,24 +329,40 @@ void add_preferences(const Evidence& evidence, Section& section) {
   section.blocks.emplace_back(std::move(table));
 }
 
+/// Cells that wait for a judge: they have no score, and none is made up.
+void add_unjudged(const Evidence& evidence, Section& section) {
+  std::set<std::int64_t> judged;
+  for (const ViewRow& row :
+       read_rows(evidence.store,
+                 "SELECT DISTINCT cell_id FROM output WHERE id IN (SELECT output_id FROM judgement "
+                 "UNION SELECT baseline_output_id FROM judgement)")) {
+    judged.insert(row.count("cell_id"));
+  }
+  Table table{.title = "No judge has seen these replies; `asdbench judge` asks one",
+              .columns = {{"task"}, {"cell"}, {"replies", Align::kRight}, {"score"}},
+              .rows = {}};
+  for (const MatrixRow& row : evidence.cells.rows()) {
+    if (!is_judged(row) || row.unscored == 0 || judged.contains(row.cell_id)) continue;
+    table.rows.push_back({evidence.cells.place(row.cell_id), evidence.cells.label(row.cell_id),
+                          whole(row.unscored), "none"});
+  }
+  if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
+}
+
 }  // namespace
 
 Section judged_section(const Evidence& evidence) {
   Section section{.id = "judged", .title = "Judged", .brief = true};
   add_ratings(evidence, section);
   add_preferences(evidence, section);
-  const bool wanted = std::any_of(
-      evidence.cells.rows().begin(), evidence.cells.rows().end(),
-      [](const MatrixRow& row) { return row.task == "mt_bench" || row.task == "alpaca"; });
   if (!section.blocks.empty()) {
     section.note =
         "Repeated ratings of the same answers by one judge differ by up to 0.2. Ratings are of "
         "greedy replies and are not comparable with published ones. Equal replies count as draws "
         "without a question. Win rates are not corrected for length: `asdbench judge "
         "--annotations` writes the preferences for AlpacaEval's own tool.";
-  } else if (wanted) {
-    section.note = "No judge has seen these replies: `asdbench judge` asks one. Score: none.";
   }
+  add_unjudged(evidence, section);
   return section;
 }
 

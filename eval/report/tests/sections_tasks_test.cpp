@@ -125,6 +125,7 @@ JudgementRow judgement(std::int64_t output, const std::string& kind, std::int64_
   row.output_id = output;
   row.kind = kind;
   row.baseline = kind == "pair" ? "strict" : "";
+  if (kind == "pair") row.baseline_output_id = output - 1;  // saved just before
   row.place = place;
   row.judge = "judge";
   row.prompts = "own-1";
@@ -139,7 +140,6 @@ JudgementRow judgement(std::int64_t output, const std::string& kind, std::int64_
 TEST(TaskSections, RatingsByCategoryAndTurn) {
   Fixture fixture;
   const std::int64_t cell = fixture.cell("mt_bench", "strict");
-  EXPECT_THAT(section_of(fixture.report(), "judged").note, HasSubstr("Score: none."));
   std::vector<std::int64_t> outputs;
   for (const char* sample : {"81", "101"}) {
     for (const std::int64_t turn : {1, 2}) {
@@ -149,6 +149,15 @@ TEST(TaskSections, RatingsByCategoryAndTurn) {
       row.category = *sample == '8' ? "writing" : "reasoning";
       outputs.push_back(fixture.save(row));
     }
+  }
+  // Without a judge there is no score, and that is said, in the short form too.
+  const Report none = fixture.report();
+  EXPECT_THAT(table_of(section_of(none, "judged")).title, HasSubstr("No judge has seen"));
+  EXPECT_THAT(table_of(section_of(none, "judged")).rows.at(0),
+              ElementsAre(::testing::_, ::testing::_, "4", "none"));
+  EXPECT_THAT(make_reporter("terminal")->render(none), HasSubstr("asdbench judge"));
+  for (const auto& flag : table_of(section_of(none, "flags")).rows) {
+    EXPECT_NE(flag[0], "unscored replies") << "what a judge has to score is no fault";
   }
   fixture.store.save_judgement(judgement(outputs[0], "single", 0, 8));
   fixture.store.save_judgement(judgement(outputs[1], "single", 0, 6));
@@ -192,6 +201,8 @@ TEST(TaskSections, PreferencesAreTheMeanOfBothOrders) {
   EXPECT_THAT(std::vector<std::string>(row.begin() + 2, row.end()),
               ElementsAre("judge, prompts own-1, seed 0", ::testing::ContainsRegex("^20..-..-..$"),
                           "strict", "2", "75.0 %", "75.0 %", "0", "1"));
+  EXPECT_EQ(section_of(fixture.report(), "judged").blocks.size(), 1U)
+      << "the baseline was seen too";
 }
 
 TEST(TaskSections, FidelityIsAgainstTheStrictOutput) {
