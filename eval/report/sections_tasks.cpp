@@ -434,40 +434,54 @@ struct Fidelity {
 constexpr std::int64_t kComparedPairs = 6'000;
 constexpr std::int64_t kFewestCompared = 200;  // of a cell
 
-/// How many diverged pairs of a cell are compared word by word, and whether that is not all.
-std::pair<std::int64_t, bool> compared_pairs(const Evidence& evidence) {
+/// Which diverged pairs are compared word by word: all, or as many as there is time for, by the
+/// hash of their prompts, which is as good as a draw and the same every time.
+struct Draw {
+  std::int64_t limit = 0;  // about so many of a cell
+  std::string largest;     // CASE over cells: the last hash that is taken; "" when all are
+};
+
+Draw draw_of(const Evidence& evidence) {
   std::map<std::int64_t, std::int64_t> diverged;
   for (const ViewRow& row : evidence.paired) {
     std::int64_t& most = diverged[row.count("cell_id")];
     most = std::max(most, row.count("diverged"));
   }
   const auto cells = std::max<std::int64_t>(1, static_cast<std::int64_t>(diverged.size()));
-  const std::int64_t limit = std::max(kFewestCompared, kComparedPairs / cells);
-  return {limit, std::any_of(diverged.begin(), diverged.end(),
-                             [&](const auto& cell) { return cell.second > limit; })};
+  Draw draw{.limit = std::max(kFewestCompared, kComparedPairs / cells), .largest = ""};
+  for (const auto& [cell, pairs] : diverged) {
+    if (pairs <= draw.limit) continue;
+    const double share = static_cast<double>(draw.limit) / static_cast<double>(pairs);
+    draw.largest += fmt::format(" WHEN {} THEN '{:08x}'", cell,
+                                static_cast<std::uint32_t>(share * 0xFFFFFFFFU));
+  }
+  return draw;
 }
 
+// {}: whether a diverged pair is drawn.
 constexpr const char* kFidelityRows =
-    "WITH drawn AS (SELECT pair.*, pair.differs AND row_number() OVER "
-    "(PARTITION BY pair.cell_id, pair.differs ORDER BY own.prompt_sha256, own.id) <= {} AS taken "
+    "WITH drawn AS (SELECT pair.*, own.completion, own.tokens, base.completion AS base_completion, "
+    "base.tokens AS base_tokens, pair.differs AND {} AS taken "
     "FROM pair JOIN output AS own ON own.id = pair.output_id "
+    "JOIN output AS base ON base.id = pair.reference_output_id "
     "WHERE pair.reference = 'strict' OR pair.cell_id NOT IN "
     "(SELECT cell_id FROM cell_reference WHERE reference = 'strict')) "
-    "SELECT drawn.cell_id, drawn.differs, taken, drawn.capped, drawn.reference_capped, "
-    "mine.value, theirs.value, "
+    "SELECT drawn.cell_id, differs, taken, capped, reference_capped, mine.value, theirs.value, "
     "coalesce(mine.answer, mine.outcome, theirs.answer, theirs.outcome) IS NOT NULL, "
     "mine.answer IS theirs.answer AND mine.outcome IS theirs.outcome, "
-    "own.completion GLOB '*[A-Za-z0-9]*', "
-    "CASE WHEN taken THEN own.tokens END, CASE WHEN taken THEN base.tokens END, "
-    "CASE WHEN taken THEN own.completion END, CASE WHEN taken THEN base.completion END "
-    "FROM drawn JOIN output AS own ON own.id = drawn.output_id "
-    "JOIN output AS base ON base.id = drawn.reference_output_id "
-    "LEFT JOIN verdict AS mine ON mine.output_id = drawn.output_id "
+    "NOT differs AND completion GLOB '*[A-Za-z0-9]*', "
+    "CASE WHEN taken THEN tokens END, CASE WHEN taken THEN base_tokens END, "
+    "CASE WHEN taken THEN completion END, CASE WHEN taken THEN base_completion END "
+    "FROM drawn LEFT JOIN verdict AS mine ON mine.output_id = drawn.output_id "
     "LEFT JOIN verdict AS theirs ON theirs.output_id = drawn.reference_output_id";
 
-std::map<std::int64_t, Fidelity> fidelity_of(const Evidence& evidence, std::int64_t limit) {
+std::map<std::int64_t, Fidelity> fidelity_of(const Evidence& evidence, const Draw& draw) {
   std::map<std::int64_t, Fidelity> cells;
-  evidence.store.read(fmt::format(kFidelityRows, limit), [&](const std::vector<std::string>&,
+  const std::string taken = draw.largest.empty()
+                                ? std::string("1")
+                                : "own.prompt_sha256 <= CASE pair.cell_id" + draw.largest +
+                                      " ELSE 'g' END";  // after every hash
+  evidence.store.read(fmt::format(kFidelityRows, taken), [&](const std::vector<std::string>&,
                                                              const std::vector<Value>& row) {
     const auto flag = [&](std::size_t column) {
       const auto* value = std::get_if<std::int64_t>(&row[column]);
@@ -513,14 +527,14 @@ Section fidelity_section(const Evidence& evidence) {
       "position agreement are shares of the longer output, edits the Levenshtein distance over it, "
       "all on token ids; ROUGE-L is the F1 of words. Answers agree where the same one was "
       "extracted, or the code ran to the same end.";
-  const auto [limit, drawn] = compared_pairs(evidence);
-  if (drawn) {
+  const Draw draw = draw_of(evidence);
+  if (!draw.largest.empty()) {
     section.note += fmt::format(
         " Where more than {0} replies of a cell diverged, first divergence, prefix, positions, "
-        "edits and ROUGE-L are of {0} of these, drawn by the hash of their prompts.",
-        limit);
+        "edits and ROUGE-L are of about {0} of these, drawn by the hash of their prompts.",
+        draw.limit);
   }
-  std::map<std::int64_t, Fidelity> cells = fidelity_of(evidence, limit);
+  std::map<std::int64_t, Fidelity> cells = fidelity_of(evidence, draw);
   Table table{.title = "",
               .columns = {{"task"},
                           {"cell"},

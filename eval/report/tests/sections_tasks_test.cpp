@@ -1,4 +1,5 @@
 // Sections of tasks: subjects, conversations, judges, code runs, and fidelity to the strict output.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -227,6 +228,30 @@ TEST(TaskSections, FidelityIsAgainstTheStrictOutput) {
               ElementsAre("2", "50.0 %", "1", "0.625", "0.875", "0.125", "0.875", "50.0 %",
                           "-0.5000 ± 0.5000"));
   EXPECT_THAT(section_of(fixture.report(), "fidelity").title, HasSubstr("no judge"));
+}
+
+// Of many diverged pairs some are compared, and stand for all.
+TEST(TaskSections, FidelityOfManyPairsIsOfADrawByHash) {
+  Fixture fixture;
+  const std::int64_t strict = fixture.cell("gsm8k", "strict"), asd = fixture.cell("gsm8k", "asd");
+  constexpr std::uint32_t kPairs = 6100;  // more than are compared
+  for (std::uint32_t i = 0; i < kPairs; ++i) {
+    for (const std::int64_t cell : {strict, asd}) {
+      OutputRow row = output_row(cell, fixture.run, std::to_string(i));
+      row.prompt_sha256 = fmt::format("{:08x}", i * 704'000U);  // spread over all of them
+      row.completion.passes.clear();
+      row.completion.exceptions.clear();
+      row.completion.near_ties.clear();
+      row.completion.text = "one two";
+      if (cell == asd) row.completion.tokens = {3, 1, 4, 1, 9};
+      fixture.store.save(row);
+    }
+  }
+  const Section section = section_of(fixture.report(), "fidelity");
+  EXPECT_THAT(section.note, HasSubstr("Where more than 6000 replies"));
+  const auto row = table_of(section).rows.at(0);
+  EXPECT_THAT(std::vector<std::string>(row.begin() + 2, row.begin() + 9),
+              ElementsAre("6100", "0.0 %", "4", "0.800", "0.800", "0.200", "1.000"));
 }
 
 }  // namespace
