@@ -377,7 +377,7 @@ std::map<std::string, Attack> broken_conduct() {
           const std::string lock = place.database().string() + ".audit-lock";
           const int held = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
           flock(held, LOCK_EX);
-          const AttackOutcome outcome = outcome_of([&] { return take(place, run_audit); });
+          AttackOutcome outcome = outcome_of([&] { return take(place, run_audit); });
           close(held);
           return outcome;
         }}},
