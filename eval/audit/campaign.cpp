@@ -6,8 +6,6 @@
 namespace asdbench {
 namespace {
 
-using namespace record_type;
-
 GateVerdict word_of(const std::string& name) {
   for (const GateVerdict word :
        {GateVerdict::kPass, GateVerdict::kFail, GateVerdict::kInconclusive}) {
@@ -20,31 +18,31 @@ GateVerdict word_of(const std::string& name) {
 Protocol::Outcome take_step(Protocol& protocol, const Json& body) {
   const std::string type = body.at("type").get<std::string>();
   const auto text = [&](const char* key) { return body.at(key).get<std::string>(); };
-  if (type == kCalibrate) return protocol.calibrate();
-  if (type == kSelect) return protocol.select(body.at("constraint_met").get<bool>());
-  if (type == kFreeze) {
+  if (type == record_type::kCalibrate) return protocol.calibrate();
+  if (type == record_type::kSelect) return protocol.select(body.at("constraint_met").get<bool>());
+  if (type == record_type::kFreeze) {
     return protocol.freeze({.disjoint = body.at("disjoint").get<bool>(),
                             .b0_identity = body.at("b0_mismatches").get<std::int64_t>() == 0,
                             .manifest = text("manifest"),
                             .split = text("split_b"),
                             .audit_size = body.at("audit_size").get<std::int64_t>()});
   }
-  if (type == kAuditStart) {
+  if (type == record_type::kAuditStart) {
     return protocol.audit_start(text("manifest"), text("split"), body.at("consumed").get<bool>());
   }
-  if (type == kAuditRecord) {
+  if (type == record_type::kAuditRecord) {
     return protocol.audit_record(text("manifest"), text("task") + "\n" + text("identity"),
                                  body.at("in_split").get<bool>());
   }
-  if (type == kSpeedGroup) {
+  if (type == record_type::kSpeedGroup) {
     if (protocol.state() != AuditState::kAuditing) return Refusal::kNotAllowed;
     return std::nullopt;
   }
-  if (type == kAuditClose) {
+  if (type == record_type::kAuditClose) {
     return protocol.audit_close(word_of(text("verdict")), body.at("early_stop").get<bool>());
   }
-  if (type == kCertify) return protocol.certify();
-  if (type == kChange || type == kVoid) return protocol.change();
+  if (type == record_type::kCertify) return protocol.certify();
+  if (type == record_type::kChange || type == record_type::kVoid) return protocol.change();
   throw DataError(fmt::format("unknown type of record {}", shown(type)));
 }
 

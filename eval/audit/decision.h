@@ -11,6 +11,7 @@
 namespace asdbench {
 
 /// What was decided, and the record of it without its place in the chain.
+// NOLINTNEXTLINE(bugprone-exception-escape): moving a Json never fails
 struct AuditDecision {
   AuditVerdict verdict;
   bool early_stop = false;

@@ -210,9 +210,9 @@ StepResult freeze(AuditContext& context) {
   refuse_infinite_controls(setting);
   LoadedWork work = load_work(context, setting, {});
   std::vector<TaskPlan> plan;
-  for (std::size_t i = 0; i < work.b.tasks.size(); ++i) {
-    Samples& samples = work.b.tasks[i].samples;
-    const std::string& name = work.b.tasks[i].info.name;
+  for (TaskSet& task : work.b.tasks) {
+    Samples& samples = task.samples;
+    const std::string& name = task.info.name;
     const double psi = *parse_number(selected.at("psi").at(name).get<std::string>());
     plan.push_back(plan_of(context, name, psi, static_cast<std::int64_t>(samples.size())));
     samples.resize(static_cast<std::size_t>(plan.back().size));

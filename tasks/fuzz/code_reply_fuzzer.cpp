@@ -7,8 +7,10 @@
 #include "eval/core/error.h"
 #include "tasks/common/code_reply.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace asdbench;
+namespace asdbench {
+namespace {
+
+void try_input(const std::uint8_t* data, std::size_t size) {
   const std::string_view reply(reinterpret_cast<const char*>(data), size);
   const FencedText fenced = split_fences(reply);
   ASDBENCH_CHECK(reply.starts_with(fenced.before), "before the first fence");
@@ -19,5 +21,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     ASDBENCH_CHECK(bodies == Bodies::kAllowed || found.bodies.empty(), "no bodies were asked for");
   }
   ASDBENCH_CHECK(reply.starts_with(preamble_of(reply, "f")), "a preamble");
+}
+
+}  // namespace
+}  // namespace asdbench
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  asdbench::try_input(data, size);
   return 0;
 }

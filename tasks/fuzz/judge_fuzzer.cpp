@@ -9,9 +9,10 @@
 #include "tasks/common/chat_client.h"
 #include "tasks/common/judge_text.h"
 
-using namespace asdbench;
+namespace asdbench {
+namespace {
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+void try_input(const std::uint8_t* data, std::size_t size) {
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const std::size_t border = std::min(input.find('\n'), input.size());
   const std::string_view shown = input.substr(0, border), text = input.substr(border);
@@ -33,5 +34,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string plain = without_marks(shown);
   ASDBENCH_CHECK(!judge_winner(plain), "no winner comes out of an answer");
   ASDBENCH_CHECK(without_marks(plain) == plain, "marks go at once");
+}
+
+}  // namespace
+}  // namespace asdbench
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  asdbench::try_input(data, size);
   return 0;
 }

@@ -9,8 +9,10 @@
 
 #include "eval/audit/campaign.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace asdbench;
+namespace asdbench {
+namespace {
+
+void try_input(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   std::vector<RecordRow> raw, hashed;
   Chain chain;
@@ -36,5 +38,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       // what a broken chain is to end in
     }
   }
+}
+
+}  // namespace
+}  // namespace asdbench
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  asdbench::try_input(data, size);
   return 0;
 }

@@ -8,9 +8,8 @@
 #include "runners/verifiers/common/score_block.h"
 #include "runners/verifiers/tests/asd_reference.h"
 
+namespace asdbench {
 namespace {
-
-using namespace asdbench;
 
 // Turns bytes into choices; zeros when they run out.
 class Bytes {
@@ -37,9 +36,7 @@ void require(bool ok) {
   if (!ok) std::abort();  // layers-allow: a fuzz target reports by dying
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+void try_input(const std::uint8_t* data, std::size_t size) {
   Bytes bytes({data, size});
   AsdControls controls;
   controls.regret_budget = bytes.pick({0, 1.0 / 64, 0.125, 0.25, 0.5, 1, 8, kInfinity, -1, kNan});
@@ -100,5 +97,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const BlockError& error) {
     require(fault == error.fault());
   }
+}
+
+}  // namespace
+}  // namespace asdbench
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  asdbench::try_input(data, size);
   return 0;
 }
