@@ -17,6 +17,7 @@ namespace {
 constexpr int kSpins = 2'000;
 constexpr int kYields = 200;
 
+// As a next task: none, of whatever round. Rounds have fewer tasks.
 constexpr std::uint64_t kTaskMask = 0xffffffffu;
 
 void pause() {
@@ -85,7 +86,10 @@ void Pool::run_tasks(std::int64_t count, void* context, Call call) {
     return;
   }
   const std::lock_guard<std::mutex> turn(callers_);
-  count_.store(count, std::memory_order_relaxed);
+  // The round before is closed first. A worker that comes late to it may have read the claim word
+  // already; were it unchanged, the new count would let it claim tasks that the old round never had.
+  claim_.fetch_or(kTaskMask, std::memory_order_relaxed);
+  count_.store(count, std::memory_order_release);  // whoever reads it sees the round closed
   context_.store(context, std::memory_order_relaxed);
   call_.store(call, std::memory_order_relaxed);
   done_.store(0, std::memory_order_relaxed);
@@ -106,12 +110,12 @@ void Pool::work(std::uint32_t round, int thread) {
   std::int64_t finished = 0;
   std::uint64_t claim = claim_.load(std::memory_order_acquire);
   for (;;) {
-    const std::int64_t count = count_.load(std::memory_order_relaxed);
+    const std::int64_t count = count_.load(std::memory_order_acquire);
     const auto index = static_cast<std::int64_t>(claim & kTaskMask);
     if (claim >> kRoundShift != round || index >= count) break;
     const std::int64_t some = std::max<std::int64_t>(1, (count - index) / (2 * threads()));
-    // Success proves that the round is still open, hence that `count` was its own: its fields stay
-    // until the tasks claimed here are reported done.
+    // Success proves that the round was not closed meanwhile, hence that `count` is its own: its
+    // fields stay until the tasks claimed here are reported done.
     if (!claim_.compare_exchange_weak(claim, claim + static_cast<std::uint64_t>(some),
                                       std::memory_order_acq_rel)) {
       continue;

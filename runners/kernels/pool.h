@@ -65,8 +65,8 @@ class Pool {
   void worker_loop(int thread);
 
   static constexpr int kRoundShift = 32;
-  // The round's number (upper half) and its next unclaimed task (lower half). One word, so that a
-  // claim succeeds only in the round it was meant for.
+  // The round's number (upper half) and its next unclaimed task (lower half; all ones: closed). One
+  // word, so that a claim succeeds only in the round it was meant for.
   alignas(64) std::atomic<std::uint64_t> claim_{0};
   // The current round, written before `claim_` opens it and unchanged until its last task is done.
   std::atomic<std::int64_t> count_{0};

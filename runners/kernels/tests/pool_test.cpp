@@ -42,6 +42,22 @@ TEST(PoolTest, ManyShortRoundsSeeEachOthersWrites) {
   for (const std::int64_t value : values) EXPECT_EQ(value, 5'000);
 }
 
+TEST(PoolTest, AWorkerThatComesLateTakesNothingOfTheNextRound) {
+  // Short and long rounds in turn, more threads than cores: workers lose their core between looking
+  // for a task of one round and claiming it in the next. Once this hung, after ten thousand rounds.
+  constexpr std::int64_t kLong = 40;
+  Pool pool(9);
+  std::vector<std::atomic<int>> calls(kLong);
+  for (int round = 0; round < 60'000; ++round) {
+    const std::int64_t count = round % 2 == 0 ? 2 : kLong;
+    pool.run(count, [&](std::int64_t task) { ++calls[static_cast<std::size_t>(task)]; });
+    for (std::int64_t task = 0; task < kLong; ++task) {
+      ASSERT_EQ(calls[static_cast<std::size_t>(task)].exchange(0), task < count ? 1 : 0)
+          << "task " << task << " of round " << round;
+    }
+  }
+}
+
 TEST(PoolTest, WorkersWakeAfterTheyHaveGoneToSleep) {
   Pool pool(3);
   for (int round = 0; round < 5; ++round) {
