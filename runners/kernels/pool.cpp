@@ -1,4 +1,4 @@
-// Claims by compare-and-swap on one word; waiting that spins, yields, then sleeps.
+// Claims by compare-and-swap on one word; waiting that spins, then sleeps.
 #include "runners/kernels/pool.h"
 
 #include <sched.h>
@@ -13,9 +13,10 @@ namespace asdbench::kernels {
 namespace {
 
 // A step of a small model opens a round every 10 to 50 µs. These many pauses (30 to 140 cycles
-// each) cover that gap; yields then cover a short serial stretch of the caller.
-constexpr int kSpins = 2'000;
-constexpr int kYields = 200;
+// each) cover that gap and the serial stretches between steps. Then a worker sleeps: a thread that
+// yields gives its core away for a whole slice, even to a process of the lowest priority, while one
+// that is woken takes it back at once.
+constexpr int kSpins = 20'000;
 
 // As a next task: none, of whatever round. Rounds have fewer tasks.
 constexpr std::uint64_t kTaskMask = 0xffffffffu;
@@ -26,16 +27,12 @@ void pause() {
 #endif
 }
 
-/// Whether `ready` became true while spinning and yielding.
+/// Whether `ready` became true while spinning.
 template <typename Ready>
 bool spin_until(Ready ready) {
   for (int i = 0; i < kSpins; ++i) {
     if (ready()) return true;
     pause();
-  }
-  for (int i = 0; i < kYields; ++i) {
-    if (ready()) return true;
-    std::this_thread::yield();
   }
   return ready();
 }
@@ -87,7 +84,8 @@ void Pool::run_tasks(std::int64_t count, void* context, Call call) {
   }
   const std::lock_guard<std::mutex> turn(callers_);
   // The round before is closed first. A worker that comes late to it may have read the claim word
-  // already; were it unchanged, the new count would let it claim tasks that the old round never had.
+  // already; were it unchanged, the new count would let it claim tasks that the old round never
+  // had.
   claim_.fetch_or(kTaskMask, std::memory_order_relaxed);
   count_.store(count, std::memory_order_release);  // whoever reads it sees the round closed
   context_.store(context, std::memory_order_relaxed);

@@ -17,8 +17,8 @@ namespace asdbench::kernels {
 /// Tasks are claimed in runs of neighbours that get shorter towards the end, so a worker that has
 /// lost its core to another process delays only the tasks it holds, and one that never wakes delays
 /// nothing: the caller does the work itself.
-/// Waiting spins for some microseconds, then yields, then sleeps. Which thread runs a task is not
-/// determined; results must not depend on it.
+/// Waiting spins for up to a millisecond, then sleeps (a worker) or yields (the caller). Which
+/// thread runs a task is not determined; results must not depend on it.
 class Pool {
  public:
   /// `threads` counts the calling thread: 1 has no workers. More than the machine has cores is
