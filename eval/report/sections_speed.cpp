@@ -70,16 +70,6 @@ void flag_speed(const Evidence& evidence, Table& table) {
         fmt::format("group {} counted other tokens than {}", row.count("number"),
                     row.text("reference")));
   }
-  for (const ViewRow& row :
-       read_rows(evidence.store,
-                 "SELECT cell_id, count(DISTINCT group_id) AS groups, max(abs(drift_pct)) AS worst "
-                 "FROM group_speed "
-                 "WHERE abs(drift_pct) > " +
-                     std::to_string(kDriftLimitPct) + " GROUP BY set_key, cell_id")) {
-    add(row.count("cell_id"), "drift",
-        fmt::format("{} groups above {} %, the worst {} %", row.count("groups"), kDriftLimitPct,
-                    decimal(row.number("worst"), 1)));
-  }
   for (const ViewRow& row : read_rows(evidence.store,
                                       "SELECT set_key, number, reason FROM speed_void JOIN "
                                       "speed_group ON id = group_id ORDER BY id")) {
@@ -89,12 +79,25 @@ void flag_speed(const Evidence& evidence, Table& table) {
          row.text("reason")});
   }
   // What holds for the arms of one set together has one line.
-  const auto add_set = [&](const ViewRow& row, const std::string& what, const std::string& found) {
-    table.rows.push_back(
-        {what,
-         fmt::format("{} · {} arms", evidence.cells.place(row.count("cell_id")), row.count("arms")),
-         found});
+  const auto counted = [](std::int64_t count, const char* thing) {
+    return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
   };
+  const auto add_set = [&](const ViewRow& row, const std::string& what, const std::string& found) {
+    table.rows.push_back({what,
+                          fmt::format("{} · {}", evidence.cells.place(row.count("cell_id")),
+                                      counted(row.count("arms"), "arm")),
+                          found});
+  };
+  for (const ViewRow& row : read_rows(
+           evidence.store,
+           "SELECT min(cell_id) AS cell_id, count(DISTINCT cell_id) AS arms, "
+           "count(DISTINCT group_id) AS groups, max(abs(drift_pct)) AS worst FROM group_speed "
+           "WHERE abs(drift_pct) > " +
+               std::to_string(kDriftLimitPct) + " GROUP BY set_key ORDER BY min(cell_id)")) {
+    add_set(row, "drift",
+            fmt::format("{} above {} %, the worst {} %", counted(row.count("groups"), "group"),
+                        kDriftLimitPct, decimal(row.number("worst"), 1)));
+  }
   for (const ViewRow& row :
        read_rows(evidence.store,
                  "SELECT min(cell_id) AS cell_id, count(*) AS arms, max(mean) AS worst FROM "
