@@ -185,6 +185,9 @@ SQLite::Database open_database(const std::filesystem::path& path, OpenMode mode,
             state.version, newest));
       }
       database.exec("PRAGMA trusted_schema = OFF");
+      // KiB, at most: a report joins its tables in no order of the file. Not mapped, since a file
+      // that is cut meanwhile would kill the reader.
+      database.exec("PRAGMA cache_size = -262144");
       complete_schema(file, database, SchemaAccess::kReading);
       return database;
     });

@@ -188,9 +188,10 @@ WITH request AS (
   SELECT cell_id, count(*) AS exceptions, sum(run) AS reused, sum(run = 0) AS barren, sum(regret = 0) AS free
   FROM follow GROUP BY cell_id
 ), spent_out AS (
-  SELECT output.cell_id, count(DISTINCT output.id) AS exhausted
-  FROM pass JOIN output ON output.id = pass.output_id AND output.status = 'done'
-  WHERE pass.blocked_by & 12 <> 0 GROUP BY output.cell_id
+  SELECT cell_id, count(*) AS exhausted FROM output
+  WHERE status = 'done' AND cell_id IN (SELECT cell_id FROM pass_tally WHERE blocked_by & 12 <> 0 AND passes > 0)
+    AND EXISTS (SELECT 1 FROM pass WHERE pass.output_id = output.id AND pass.blocked_by & 12 <> 0)
+  GROUP BY cell_id
 )
 SELECT cell.id AS cell_id, cell.regret_budget AS budget, requests, requests_with_exception, tokens,
        coalesce(exceptions, 0) AS exceptions, coalesce(reused, 0) AS reused, coalesce(barren, 0) AS barren,
