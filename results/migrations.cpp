@@ -82,6 +82,13 @@ void check_schema(const std::string& file, const SchemaState& state, int newest)
         "  give another file with --db",
         file));
   }
+  // A version below the first is no earlier build's: the file was edited or damaged.
+  if (state.version < 0 || (state.version == 0 && !state.empty)) {
+    throw StoreError(
+        fmt::format("{}: has schema version {}, which no build writes; expected {}\n  the file is "
+                    "damaged; use a copy of it, or give another file with --db",
+                    file, state.version, newest));
+  }
   if (state.version > newest) {
     throw StoreError(
         fmt::format("{}: has schema version {}; this build knows versions up to {}\n"

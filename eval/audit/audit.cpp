@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <set>
 
 #include "eval/audit/evidence.h"
@@ -14,6 +13,7 @@
 #include "eval/audit/split_ledger.h"
 #include "eval/audit/steps.h"
 #include "eval/core/digest.h"
+#include "eval/core/output_file.h"
 
 namespace asdbench {
 namespace {
@@ -269,13 +269,7 @@ std::filesystem::path decision_path(const AuditContext& context) {
 }
 
 void write_file(const std::filesystem::path& path, const Json& file) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << file.dump(2) << '\n';
-  out.close();
-  if (!out) {
-    throw StoreError(fmt::format("{}: writing failed; is the disk full or the folder read-only?",
-                                 path.string()));
-  }
+  write_output_file(path, file.dump(2) + "\n");
 }
 
 /// What ended before its time, as a result.

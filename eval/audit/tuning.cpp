@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fstream>
 #include <tuple>
 
 #include "eval/audit/replay.h"
 #include "eval/core/error.h"
+#include "eval/core/output_file.h"
 
 namespace asdbench {
 namespace {
@@ -462,12 +462,9 @@ Table power_table(const AuditContext& context, const SettingResult& result,
 
 void write_markdown(const std::filesystem::path& path, const std::string& title,
                     const std::vector<Table>& tables, const std::string& closing) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << "# " << title << "\n\n";
-  for (const Table& table : tables) out << to_markdown(table) << "\n";
-  out << closing;
-  out.close();
-  if (!out) throw StoreError(path.string() + ": writing failed; is the folder read-only?");
+  std::string text = "# " + title + "\n\n";
+  for (const Table& table : tables) text += to_markdown(table) + "\n";
+  write_output_file(path, text + closing);
 }
 
 /// Draft and calibrating go on; a selected campaign calibrates again; nothing later does.

@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
+#include <sstream>
 
 #include "eval/cli/commands_internal.h"
 #include "eval/core/json.h"
+#include "eval/core/output_file.h"
 #include "eval/run/local_judge.h"
 
 namespace asdbench::cli {
@@ -206,10 +207,9 @@ ExitCode ask(const Arguments& arguments, const JudgeOptions& options) {
 ExitCode export_to(const Arguments& arguments, const JudgeOptions& options) {
   const ResultStore store(arguments.database, OpenMode::kReadOnly);
   const JudgePlan plan = plan_judgements(store, options);
-  std::ofstream out(arguments.export_file, std::ios::binary | std::ios::trunc);
-  const std::size_t count = export_questions(plan, out);
-  out.close();
-  if (!out) throw StoreError(arguments.export_file + ": cannot be written");
+  std::ostringstream questions;
+  const std::size_t count = export_questions(plan, questions);
+  write_output_file(arguments.export_file, questions.str());
   print(before_text(plan, arguments));
   print(
       fmt::format("wrote {} questions to {}\n  add the judge's text to each line as "
@@ -238,10 +238,7 @@ ExitCode import_from(const Arguments& arguments, const JudgeOptions& options) {
 
 ExitCode write_annotations(const Arguments& arguments, const JudgeOptions& options) {
   const ResultStore store(arguments.database, OpenMode::kReadOnly);
-  std::ofstream out(arguments.annotations, std::ios::binary | std::ios::trunc);
-  out << alpaca_annotations(store, options.dir);
-  out.close();
-  if (!out) throw StoreError(arguments.annotations + ": cannot be written");
+  write_output_file(arguments.annotations, alpaca_annotations(store, options.dir));
   return ExitCode::kPass;
 }
 

@@ -1,12 +1,12 @@
 // asdbench report: the matrix, or the stored outputs, in several formats.
 #include <fmt/format.h>
 
-#include <fstream>
 #include <memory>
 #include <sstream>
 
 #include "eval/cli/commands_internal.h"
 #include "eval/core/json.h"
+#include "eval/core/output_file.h"
 #include "eval/report/facts.h"
 #include "eval/report/matrix.h"
 #include "eval/report/reporter.h"
@@ -74,15 +74,6 @@ std::string report_text(const ResultStore& store, const Options& options) {
   return make_reporter(options.format)->render(make_report(store, content));
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  if (!out)
-    throw StoreError(
-        fmt::format("{}: writing failed; is the disk full or the folder read-only?", path));
-}
-
 ExitCode report(const Options& options) {
   const ResultStore store(options.database, OpenMode::kReadOnly);
   std::string text;
@@ -102,7 +93,7 @@ ExitCode report(const Options& options) {
   if (options.output.empty()) {
     print(text);
   } else {
-    write_file(options.output, text);
+    write_output_file(options.output, text);
   }
   return ExitCode::kPass;
 }

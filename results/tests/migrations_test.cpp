@@ -200,6 +200,20 @@ TEST(Migrations, RefusesANewerSchemaInBothModes) {
   EXPECT_EQ(error_of(folder / "a.db", OpenMode::kReadOnly), expected);
 }
 
+TEST(Migrations, RefusesAVersionThatNoBuildWrites) {
+  const Folder folder;
+  { const ResultStore store(folder / "a.db", OpenMode::kReadWrite); }
+  for (const int version : {-5, 0}) {
+    SQLite::Database((folder / "a.db").string(), SQLite::OPEN_READWRITE)
+        .exec("PRAGMA user_version = " + std::to_string(version));
+    for (const OpenMode mode : {OpenMode::kReadWrite, OpenMode::kReadOnly}) {
+      EXPECT_THAT(
+          error_of(folder / "a.db", mode),
+          HasSubstr("has schema version " + std::to_string(version) + ", which no build writes"));
+    }
+  }
+}
+
 TEST(Migrations, RefusesTheDatabaseOfAnotherProgramUnchanged) {
   const Folder folder;
   {

@@ -51,6 +51,7 @@ void write_whole_file(const fs::path& path, std::span<const std::string_view> pi
   std::unique_ptr<std::FILE, CloseFile> file(std::fopen(half.c_str(), "wb"));
   if (file == nullptr) fail(half, "cannot be made");
   for (const std::string_view piece : pieces) {
+    if (piece.empty()) continue;  // it may have no address
     if (std::fwrite(piece.data(), 1, piece.size(), file.get()) != piece.size()) {
       fail(half, "writing failed");
     }

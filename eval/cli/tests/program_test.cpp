@@ -334,6 +334,33 @@ TEST_F(ProgramTest, FullDiskIsAnErrorAndLosesNothing) {
   EXPECT_EQ(dump(path), dump(database("whole.db")));
 }
 
+TEST_F(ProgramTest, AReportReplacesAReportAndNeverADatabase) {
+  ASSERT_EQ(run({"run", config().string(), "--db", database()}).code, 0);
+  const std::string before = dump(database());
+  const Outcome refused = run({"report", database(), "-o", database()});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("is a database"));
+  EXPECT_EQ(dump(database()), before);
+  const fs::path page = folder_ / "page.html";
+  write_file(page, "an older report");
+  rlimit old_limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  rlimit small = old_limit;
+  small.rlim_cur = 40 * 1024;  // less than a page, more than what SQLite needs to read
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const pid_t child = start({"report", database(), "--format", "html", "-o", page.string()});
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  const Outcome full = wait(child);
+  EXPECT_EQ(full.code, 3);
+  EXPECT_THAT(full.err, HasSubstr("page.html: writing failed"));
+  EXPECT_EQ(read_file(page), "an older report");
+  EXPECT_EQ(run({"report", database(), "--format", "html", "-o", page.string()}).code, 0);
+  EXPECT_THAT(read_file(page), HasSubstr("gsm8k"));
+  for (const auto& entry : fs::directory_iterator(folder_)) {
+    EXPECT_NE(entry.path().extension(), ".part");
+  }
+}
+
 TEST_F(ProgramTest, GoldenTextOfListPlanAndReport) {
   const fs::path golden = fs::path(ASDBENCH_TEST_DATA);
   EXPECT_EQ(run({"list"}).out, read_file(golden / "list.txt"));
