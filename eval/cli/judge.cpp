@@ -141,6 +141,14 @@ ExitCode report(const JudgeResult& result, const JudgePlan& plan, const Argument
     note(fmt::format("{} judgements failed\n  run the same command again to fill them", open));
     return ExitCode::kFail;
   }
+  const std::size_t asked = result.asked.answered;
+  if (asked > 0 && result.unrated == asked) {
+    note(
+        fmt::format("none of the judge's {} replies has a rating; they are stored as they came\n  "
+                    "is {} a model that follows the format asked for?",
+                    asked, arguments.model));
+    return ExitCode::kFail;
+  }
   return ExitCode::kPass;
 }
 

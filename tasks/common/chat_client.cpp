@@ -37,6 +37,13 @@ Address address_of(const std::string& url) {
   if (url.find('@') != std::string::npos) refuse("a key in the environment, not in the address");
   const std::size_t path = std::min(url.find('/', name), url.size());
   if (path == name) refuse("an address with a host");
+  // After the last colon, unless that stands inside an IPv6 address.
+  const std::string host = url.substr(name, path - name);
+  const std::size_t colon = host.rfind(':');
+  if (colon != std::string::npos && host.find(']', colon) == std::string::npos) {
+    const auto port = parse_integer(host.substr(colon + 1));
+    if (!port || *port < 1 || *port > 65'535) refuse("a port from 1 to 65535");
+  }
   Address address{url.substr(0, path), url.substr(path)};
   while (address.path.ends_with('/')) address.path.pop_back();
   if (!address.path.ends_with(kEndpoint)) address.path += kEndpoint;
@@ -167,7 +174,9 @@ ChatOutcome ChatClient::ask(const std::vector<Message>& messages) {
     return failed(ChatFault::kRetry,
                   slow ? fmt::format("no reply within {} s",
                                      static_cast<double>(server.timeout.count()) / 1000)
-                       : "no reply: " + httplib::to_string(result.error()));
+                       : fmt::format("no reply from {}: the connection was refused, lost or cut "
+                                     "short ({})",
+                                     state_->address.host, httplib::to_string(result.error())));
   }
   if (result->status != 200) {
     ChatOutcome outcome = failed(fault_of_status(result->status),

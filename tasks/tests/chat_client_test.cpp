@@ -219,6 +219,11 @@ TEST(ChatClient, AddressesAndKeysAreChecked) {
   EXPECT_THAT(message("https:///v1", ""), HasSubstr("with a host"));
   EXPECT_THAT(message("https://a b/v1", ""), HasSubstr("without spaces"));
   EXPECT_THAT(message("https://user:pass@x/v1", ""), HasSubstr("environment"));
+  EXPECT_EQ(message("http://[::1]:8000/v1", ""), "no error");
+  EXPECT_EQ(message("http://[::1]/v1", ""), "no error");
+  for (const char* port : {"99999", "0", "x", ""}) {
+    EXPECT_THAT(message(std::string("http://localhost:") + port + "/v1", ""), HasSubstr("a port"));
+  }
   const std::string injected = message("https://x/v1", "a\r\nHost: y");
   EXPECT_THAT(injected, HasSubstr("one word"));
   EXPECT_THAT(injected, Not(HasSubstr("Host")));
@@ -226,7 +231,9 @@ TEST(ChatClient, AddressesAndKeysAreChecked) {
                      .model = "m",
                      .key = "",
                      .timeout = std::chrono::milliseconds(300)});
-  EXPECT_EQ(nobody.ask({{Role::kUser, "?"}}).fault, ChatFault::kRetry);
+  const ChatOutcome refused = nobody.ask({{Role::kUser, "?"}});
+  EXPECT_EQ(refused.fault, ChatFault::kRetry);
+  EXPECT_THAT(refused.error, HasSubstr("no reply from http://127.0.0.1:1: "));
 }
 
 }  // namespace
