@@ -150,9 +150,15 @@ void rethrow(const std::string& file, std::string_view action, const SQLite::Exc
 
 SQLite::Database open_database(const std::filesystem::path& path, OpenMode mode,
                                std::chrono::milliseconds busy_timeout) {
+  // Statistics of memory, which nobody asks for, are kept under one lock for all connections: two
+  // threads would wait for each other at every allocation. Only before the first connection.
+  [[maybe_unused]] static const int kUncounted = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   const std::string file = path.string();
   const int newest = static_cast<int>(migrations().size());
   const int busy_ms = static_cast<int>(busy_timeout.count());
+  if (file.empty()) {
+    throw StoreError("--db: the name is empty; expected a database file");  // SQLite's: temporary
+  }
   std::error_code status;
   if (std::filesystem::is_directory(path, status)) {
     throw StoreError(fmt::format("{}: is a folder; expected a database file", file));
@@ -188,6 +194,8 @@ SQLite::Database open_database(const std::filesystem::path& path, OpenMode mode,
       // KiB, at most: a report joins its tables in no order of the file. Not mapped, since a file
       // that is cut meanwhile would kill the reader.
       database.exec("PRAGMA cache_size = -262144");
+      // Before anything temporary is made: a change drops it.
+      database.exec("PRAGMA temp_store = MEMORY");
       complete_schema(file, database, SchemaAccess::kReading);
       return database;
     });

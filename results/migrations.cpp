@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 
 #include "eval/core/error.h"
 #include "results/migrations_internal.h"
@@ -48,6 +49,12 @@ std::map<std::string, SchemaEntry> entries_of(SQLite::Database& database) {
     entries.emplace(select.getColumn(0).getString(), std::move(entry));
   }
   return entries;
+}
+
+/// A CREATE statement, for the connection alone.
+std::string temporary(const std::string& sql) {
+  constexpr std::string_view kCreate = "CREATE ";
+  return "CREATE TEMP " + sql.substr(kCreate.size());
 }
 
 [[noreturn]] void refuse(const std::string& file, const std::string& name, const std::string& found,
@@ -105,8 +112,7 @@ void complete_schema(const std::string& file, SQLite::Database& database, Schema
   std::vector<std::string> steps;
   const bool writing = access == SchemaAccess::kWriting;
   const auto make = [&](const SchemaEntry& entry) {
-    constexpr std::string_view kCreate = "CREATE ";
-    steps.push_back(writing ? entry.sql : "CREATE TEMP " + entry.sql.substr(kCreate.size()));
+    steps.push_back(writing ? entry.sql : temporary(entry.sql));
   };
   // Tables first: views, triggers and indices speak of them.
   for (const auto& [name, entry] : expected) {
@@ -147,6 +153,26 @@ void complete_schema(const std::string& file, SQLite::Database& database, Schema
     transaction.commit();
   } else {
     for (const std::string& step : steps) database.exec(step);
+  }
+}
+
+void hold_views(SQLite::Database& database, std::span<const HeldView> views) {
+  SQLite::Database model(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  migrate(model, migrations());
+  // Views of the file do not see temporary tables: each gets a temporary twin that does, instead of
+  // what an earlier call made.
+  for (const auto& [name, entry] : entries_of(model)) {
+    if (entry.type != "view") continue;
+    database.exec("DROP VIEW IF EXISTS temp." + name);
+    database.exec(temporary(entry.sql));
+  }
+  for (const HeldView& view : views) {
+    for (const char* step :
+         {"DROP TABLE IF EXISTS temp.held_{0}", "CREATE TEMP TABLE held_{0} AS SELECT * FROM {0}",
+          "CREATE INDEX temp.held_{0}_{1} ON held_{0} ({1})", "DROP VIEW temp.{0}",
+          "CREATE TEMP VIEW {0} AS SELECT * FROM held_{0}"}) {
+      database.exec(fmt::format(fmt::runtime(step), view.name, view.key));
+    }
   }
 }
 

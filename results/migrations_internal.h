@@ -4,6 +4,7 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,13 @@ void check_schema(const std::string& file, const SchemaState& state, int newest)
 /// columns, or one is missing that was there from the beginning.
 enum class SchemaAccess : std::uint8_t { kReading, kWriting };
 void complete_schema(const std::string& file, SQLite::Database& database, SchemaAccess access);
+
+/// Keeps what each view says now in memory, found by `key`, for this connection: all that reads
+/// `name` later, the next of `views` too, reads that.
+struct HeldView {
+  std::string_view name, key;
+};
+void hold_views(SQLite::Database& database, std::span<const HeldView> views);
 
 /// Applies the missing steps, all in one transaction: a failure leaves the old version. Safe when
 /// two processes do it.

@@ -107,26 +107,27 @@ SELECT cell_id, reference, reference_id, count(*) AS pairs, sum(differs) AS dive
 FROM judged GROUP BY cell_id, reference, reference_id;
 
 -- Where diverged outputs first differ: the position from 0 of the first different token, or the shorter length when one
--- output begins the other. Found by bisection on the stored ids: `prefix` grows by `step` while both agree. Against
--- plain only for cells that have no strict reference: those of lossy rules would say the same twice.
+-- output begins the other. Found by halving: of a window of `width` tokens of both, the half that holds the first
+-- difference. Against plain only for cells that have no strict reference: those of lossy rules would say the same twice.
 CREATE VIEW first_difference AS
-WITH RECURSIVE search (cell_id, reference, sample_id, repeat, turn, output_id, reference_output_id, shorter, prefix, step) AS (
-  SELECT cell_id, reference, sample_id, repeat, turn, output_id, reference_output_id, min(output_tokens, reference_tokens), 0,
-         2 << cast(log2(max(min(output_tokens, reference_tokens), 1)) AS INTEGER)
-  FROM pair
+WITH RECURSIVE search (cell_id, reference, sample_id, repeat, turn, output_id, reference_output_id, prefix, width, mine, other) AS (
+  SELECT pair.cell_id, reference, pair.sample_id, pair.repeat, pair.turn, output_id, reference_output_id, 0,
+         2 << cast(log2(max(pair.output_tokens, reference_tokens, 1)) AS INTEGER), output.tokens, base.tokens
+  FROM pair JOIN output ON output.id = output_id JOIN output AS base ON base.id = reference_output_id
   WHERE differs AND (reference = 'strict' OR pair.cell_id NOT IN (
     SELECT cell_id FROM cell_reference WHERE reference = 'strict'))
   UNION ALL
-  SELECT search.cell_id, reference, search.sample_id, search.repeat, search.turn, output_id, reference_output_id, shorter,
-         CASE WHEN prefix + step <= shorter
-                AND substr(output.tokens, 4 * prefix + 1, 4 * step) = substr(base.tokens, 4 * prefix + 1, 4 * step)
-              THEN prefix + step ELSE prefix END,
-         step / 2
-  FROM search JOIN output ON output.id = output_id JOIN output AS base ON base.id = reference_output_id
-  WHERE step > 0
+  SELECT cell_id, reference, sample_id, repeat, turn, output_id, reference_output_id,
+         CASE WHEN substr(mine, 1, 2 * width) = substr(other, 1, 2 * width) THEN prefix + width / 2 ELSE prefix END,
+         width / 2,
+         CASE WHEN substr(mine, 1, 2 * width) = substr(other, 1, 2 * width)
+              THEN substr(mine, 2 * width + 1) ELSE substr(mine, 1, 2 * width) END,
+         CASE WHEN substr(mine, 1, 2 * width) = substr(other, 1, 2 * width)
+              THEN substr(other, 2 * width + 1) ELSE substr(other, 1, 2 * width) END
+  FROM search WHERE width > 1
 )
 SELECT cell_id, reference, sample_id, repeat, turn, output_id, reference_output_id, prefix AS position
-FROM search WHERE step = 0;
+FROM search WHERE width = 1;
 
 -- Tokens per pass of finished outputs, the token from prefill excluded, in every convention that published tables use:
 -- with the target's own token (accept length) or drafts only, pooled over passes or as the mean of requests.
@@ -170,23 +171,32 @@ SELECT cell_id, name AS condition, sum(passes) AS passes
 FROM pass_tally JOIN condition ON blocked_by & flag <> 0
 WHERE passes > 0 GROUP BY cell_id, flag;
 
--- Regret and exceptions per cell (measurement.md, 6). `reused`: drafts kept behind an exception, up to the next one;
--- an exception without any is barren. `exhausted`: requests in which budget or headroom ever stopped a block.
+-- Exceptions of finished outputs by place in the block and by regret in steps of 1/16 nat, the finest that 16-bit logits
+-- of common size have. `reused`: drafts kept behind them, each up to the next; one without any is barren.
+CREATE VIEW exception_tally AS
+WITH kept AS (
+  SELECT output.cell_id, exception.block_position, exception.regret,
+         coalesce((SELECT next.block_position FROM exception AS next
+                   WHERE next.output_id = exception.output_id AND next.number = exception.number + 1
+                     AND next.pass = exception.pass), pass.kept) - exception.block_position - 1 AS run
+  FROM exception JOIN output ON output.id = exception.output_id AND output.status = 'done'
+  JOIN pass ON pass.output_id = exception.output_id AND pass.number = exception.pass
+)
+SELECT cell_id, block_position AS position, cast(16 * regret AS INTEGER) / 16.0 AS regret_from,
+       count(*) AS exceptions, sum(regret) AS regret, sum(run) AS reused, sum(run = 0) AS barren,
+       sum(regret = 0) AS free
+FROM kept GROUP BY 1, 2, 3;
+
+-- Regret and exceptions per cell (measurement.md, 6). `exhausted`: requests in which budget or headroom ever stopped
+-- a block.
 CREATE VIEW ledger AS
 WITH request AS (
   SELECT cell_id, count(*) AS requests, sum(exceptions > 0) AS requests_with_exception,
          sum(output_tokens - 1) AS tokens, sum(regret) AS regret, max(regret) AS largest_regret
   FROM output WHERE status = 'done' GROUP BY cell_id
-), follow AS (
-  SELECT output.cell_id, exception.regret,
-         coalesce(lead(exception.block_position) OVER (PARTITION BY exception.output_id, exception.pass
-                                                       ORDER BY exception.number), pass.kept)
-           - exception.block_position - 1 AS run
-  FROM exception JOIN output ON output.id = exception.output_id AND output.status = 'done'
-  JOIN pass ON pass.output_id = exception.output_id AND pass.number = exception.pass
 ), bought AS (
-  SELECT cell_id, count(*) AS exceptions, sum(run) AS reused, sum(run = 0) AS barren, sum(regret = 0) AS free
-  FROM follow GROUP BY cell_id
+  SELECT cell_id, sum(exceptions) AS exceptions, sum(reused) AS reused, sum(barren) AS barren, sum(free) AS free
+  FROM exception_tally GROUP BY cell_id
 ), spent_out AS (
   SELECT cell_id, count(*) AS exhausted FROM output
   WHERE status = 'done' AND cell_id IN (SELECT cell_id FROM pass_tally WHERE blocked_by & 12 <> 0 AND passes > 0)
@@ -207,17 +217,12 @@ LEFT JOIN bought ON bought.cell_id = cell.id
 LEFT JOIN spent_out ON spent_out.cell_id = cell.id
 WHERE cell.verifier <> 'strict';
 
--- Exceptions by regret in steps of 1/16 nat, the finest that 16-bit logits of common size have, and by place in the block.
 CREATE VIEW regret_histogram AS
-SELECT output.cell_id, cast(16 * exception.regret AS INTEGER) / 16.0 AS regret_from, count(*) AS exceptions
-FROM exception JOIN output ON output.id = exception.output_id AND output.status = 'done'
-GROUP BY 1, 2;
+SELECT cell_id, regret_from, sum(exceptions) AS exceptions FROM exception_tally GROUP BY cell_id, regret_from;
 
 CREATE VIEW exception_position AS
-SELECT output.cell_id, exception.block_position AS position, count(*) AS exceptions,
-       sum(exception.regret) / count(*) AS regret_per_exception
-FROM exception JOIN output ON output.id = exception.output_id AND output.status = 'done'
-GROUP BY 1, 2;
+SELECT cell_id, position, sum(exceptions) AS exceptions, sum(regret) / sum(exceptions) AS regret_per_exception
+FROM exception_tally GROUP BY cell_id, position;
 
 -- Lengths and ends of finished replies.
 CREATE VIEW length AS

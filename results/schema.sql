@@ -92,6 +92,10 @@ CREATE TABLE output (                         -- one completion
   CHECK ((status = 'done') = (finish_reason IS NOT NULL))
 ) STRICT;
 
+-- Reports read these columns of all outputs many times, and the texts beside them of few.
+CREATE INDEX output_facts ON output (cell_id, sample_id, repeat, turn, status, output_tokens, passes, finish_reason,
+                                     exceptions, regret, tokens_sha256, category, cluster);
+
 CREATE TABLE score (                          -- one grader's word on one completion
   output_id INTEGER NOT NULL REFERENCES output(id) ON DELETE CASCADE,
   scorer TEXT NOT NULL,

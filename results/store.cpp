@@ -11,6 +11,7 @@
 #include "eval/core/digest.h"
 #include "eval/core/error.h"
 #include "results/database_internal.h"
+#include "results/migrations_internal.h"
 
 namespace asdbench {
 namespace {
@@ -152,6 +153,8 @@ ResultStore::ResultStore(const std::filesystem::path& path, OpenMode mode,
     : state_(new State{path.string(), open_database(path, mode, busy_timeout)}) {}
 
 ResultStore::~ResultStore() = default;
+
+const std::string& ResultStore::file() const { return state_->file; }
 
 std::int64_t ResultStore::begin_run(const RunRow& run) {
   ASDBENCH_CHECK(run.seed <= std::uint64_t{std::numeric_limits<std::int64_t>::max()},
@@ -533,6 +536,15 @@ std::vector<MatrixRow> ResultStore::matrix() const {
     }
     return rows;
   });
+}
+
+void ResultStore::hold_for_report() const {
+  constexpr std::array<HeldView, 5> kViews = {{{"pair", "cell_id"},
+                                               {"verdict", "output_id"},
+                                               {"exception_tally", "cell_id"},
+                                               {"accuracy", "cell_id"},
+                                               {"breakdown", "cell_id"}}};
+  guarded(state_->file, "read the results", [&] { hold_views(state_->database, kViews); });
 }
 
 void ResultStore::read(const std::string& sql,

@@ -183,6 +183,8 @@ class ResultStore {
   ResultStore(const ResultStore&) = delete;
   ResultStore& operator=(const ResultStore&) = delete;
 
+  const std::string& file() const;
+
   std::int64_t begin_run(const RunRow& run);
   void end_run(std::int64_t run_id, const std::string& status);  // "done", "failed", "interrupted"
   /// Finds the cell by key or inserts it; grader and baseline are those of the latest call.
@@ -234,6 +236,9 @@ class ResultStore {
   std::vector<MatrixRow> matrix() const;
   /// Outputs and scores, one JSON object a line, without ids and times, in a fixed order.
   void dump_outputs(std::ostream& out) const;
+  /// Keeps in memory what the views say now that a report asks for many times, for the reads that
+  /// follow.
+  void hold_for_report() const;
   /// Runs `sql` and hands each row's columns with their types, blobs as hexadecimal text.
   void read(const std::string& sql,
             const std::function<void(const std::vector<std::string>& names,

@@ -151,7 +151,9 @@ class Sweep {
       Experiment experiment =
           make_experiment(calibration_config(context_.config, {drafter_}, rules), context_.options);
       bool all = true;
+      prompts_of_a_.clear();
       for (TaskSet& task : experiment.tasks) {
+        prompts_of_a_.push_back(std::ssize(task.samples));
         if (limit == 0 || std::ssize(task.samples) <= limit) continue;
         task.samples.resize(static_cast<std::size_t>(limit));
         all = false;
@@ -219,8 +221,9 @@ class Sweep {
       const std::vector<AuditedPair> found = pairs(task, index);
       const std::string& name = std::get<2>(graders_[task]);
       SettingResult::OfTask of{.task = name, .counts = correct_counts(found, wrong)};
-      of.loss = non_inferiority(of.counts, std::min(margin_of(context_, name), 1.0),
-                                context_.settings.alpha);
+      of.margin = std::min(margin_of(context_, name), 1.0);
+      of.loss = non_inferiority(of.counts, of.margin, context_.settings.alpha);
+      of.prompts = prompts_of_a_[task];
       of.length =
           length_ratio(found, context_.settings.bootstrap_seed, context_.settings.resamples);
       std::vector<AuditedPair> diverged;
@@ -251,21 +254,11 @@ class Sweep {
     }
   }
 
-  /// Keeps the better half: first those that harm is not shown of, then by tokens a pass.
-  void halve(std::vector<std::size_t> indices, std::int64_t prompts) {
-    const auto harmful = [&](std::size_t i) {
-      const auto& tasks = results_[i].tasks;
-      return std::any_of(tasks.begin(), tasks.end(), [](const SettingResult::OfTask& task) {
-        return task.loss && task.loss->verdict == GateVerdict::kFail;
-      });
-    };
-    std::stable_sort(indices.begin(), indices.end(), [&](std::size_t i, std::size_t j) {
-      if (harmful(i) != harmful(j)) return harmful(j);
-      return results_[i].tokens_per_pass > results_[j].tokens_per_pass;
-    });
-    const std::size_t keep = (indices.size() + 1) / 2;
-    for (std::size_t k = keep; k < indices.size(); ++k) {
-      results_[indices[k]].pruned = fmt::format("narrowed after {} prompts", prompts);
+  void halve(const std::vector<std::size_t>& indices, std::int64_t prompts) {
+    const std::vector<std::size_t> kept = better_half(results_, indices);
+    for (const std::size_t i : indices) {
+      if (std::find(kept.begin(), kept.end(), i) != kept.end()) continue;
+      results_[i].pruned = fmt::format("narrowed after {} prompts", prompts);
     }
   }
 
@@ -318,6 +311,7 @@ class Sweep {
   std::vector<std::string> strict_keys_;           // task by task
   std::vector<std::vector<std::string>> keys_;     // setting, task
   std::vector<std::vector<std::string>> samples_;  // of the latest round, by task
+  std::vector<std::int64_t> prompts_of_a_;         // by task
   std::vector<std::tuple<std::string, std::int32_t, std::string>> graders_;
 };
 
@@ -525,6 +519,28 @@ std::vector<std::int64_t> available_in_b(const AuditContext& context) {
 }
 
 }  // namespace
+
+std::vector<std::size_t> better_half(const std::vector<SettingResult>& results,
+                                     std::vector<std::size_t> indices) {
+  // How far the worst task's lower bound will be above -margin if all of A goes on like this.
+  const auto room = [&](std::size_t i) {
+    double least = HUGE_VAL;
+    for (const SettingResult::OfTask& task : results[i].tasks) {
+      if (!task.loss || task.counts.n == 0) return -HUGE_VAL;
+      const double share = static_cast<double>(task.counts.n) / static_cast<double>(task.prompts);
+      const double half = (task.loss->lambda - task.loss->bounds.lo) * std::sqrt(share);
+      least = std::min(least, task.loss->lambda - half + task.margin);
+    }
+    return least;
+  };
+  std::stable_sort(indices.begin(), indices.end(), [&](std::size_t i, std::size_t j) {
+    const double mine = room(i), other = room(j);
+    if ((mine > 0) != (other > 0)) return mine > 0;
+    return mine > 0 ? results[i].tokens_per_pass > results[j].tokens_per_pass : mine > other;
+  });
+  indices.resize((indices.size() + 1) / 2);
+  return indices;
+}
 
 std::optional<std::size_t> pick(const std::vector<SettingResult>& results, SelectionRule rule) {
   if (rule == SelectionRule::kGiven) {

@@ -20,7 +20,9 @@ struct SettingResult {
   struct OfTask {
     std::string task;
     PairedCounts counts;
+    double margin = 0;
     std::optional<NonInferiority> loss;
+    std::int64_t prompts = 0;  // of A in all, of which a narrowing search has seen `counts.n`
     std::optional<BootstrapEstimate> length;
     std::optional<double> strict_accuracy, accuracy;
     PairedCounts among_diverged;
@@ -38,6 +40,12 @@ struct SettingResult {
 /// The index that the rule picks; nothing when none meets the constraint. Ties: smaller B, then g,
 /// then M.
 std::optional<std::size_t> pick(const std::vector<SettingResult>& results, SelectionRule rule);
+
+/// The half of these settings that a narrowing search goes on with: those first whose loss so far,
+/// with the narrower bound of all prompts of A, is inside the margin, by tokens a pass; then those
+/// that miss it least.
+std::vector<std::size_t> better_half(const std::vector<SettingResult>& results,
+                                     std::vector<std::size_t> indices);
 
 /// Marks the settings that no other beats in accuracy, speed and length at once.
 void mark_frontier(std::vector<SettingResult>& results);

@@ -206,8 +206,11 @@ ExitCode ask(const Arguments& arguments, const JudgeOptions& options) {
                .done = static_cast<std::int64_t>(done),
                .total = static_cast<std::int64_t>(total)});
   };
-  const JudgeResult result =
-      run_judgements(store, plan, make, asking_of(arguments), progress, interrupted);
+  AskOptions asking = asking_of(arguments);
+  asking.waiting = [](const std::string& why, std::chrono::seconds wait) {
+    note(fmt::format("{}; asking again in {} s", why, wait.count()));
+  };
+  const JudgeResult result = run_judgements(store, plan, make, asking, progress, interrupted);
   line.clear();
   return report(result, plan, arguments);
 }

@@ -199,10 +199,19 @@ ExitCode plan(const RunOptions& options) {
                           {"certifiable margin", Align::kRight}},
               .rows = {}};
   Json json = Json::array();
+  std::vector<std::optional<std::int64_t>> step(config.targets.size());
+  for (std::size_t i = 0; i < step.size(); ++i) {
+    try {
+      step[i] = step_bytes(config.targets[i].name, experiment_settings.paths.models);
+    } catch (const ModelError& error) {
+      if (error.fault() != ModelFault::kMissingFile) throw;
+      note(fmt::format("warning: {}", error.what()));  // a plan may come before its model
+    }
+  }
   for (const CellIndex& cell : experiment.cells) {
     const TaskSet& task = experiment.tasks[cell.task];
     const Choice& target = config.targets[cell.target];
-    const auto bytes = step_bytes(target.name, experiment_settings.paths.models);
+    const std::optional<std::int64_t>& bytes = step[cell.target];
     const auto samples = static_cast<std::int64_t>(task.samples.size());
     std::optional<double> seconds;
     if (bytes) {

@@ -11,6 +11,7 @@
 
 #include "eval/cli/terminal_internal.h"
 #include "eval/core/error.h"
+#include "eval/report/table.h"
 
 namespace asdbench::cli {
 namespace {
@@ -48,7 +49,8 @@ void print(std::string_view text) {
 
 void note(std::string_view text) {
   erase_line();
-  std::fwrite(text.data(), 1, text.size(), stderr);
+  const std::string safe = printable(text, Lines::kKept);  // it may quote a hostile file
+  std::fwrite(safe.data(), 1, safe.size(), stderr);
   std::fputc('\n', stderr);
 }
 

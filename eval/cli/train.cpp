@@ -11,8 +11,8 @@
 #include "eval/config/run_config.h"
 #include "eval/core/digest.h"
 #include "eval/core/json.h"
+#include "eval/core/output_file.h"
 #include "eval/core/prompt_identity.h"
-#include "runners/checkpoint/safetensors_writer.h"
 #include "runners/models/models.h"
 #include "runners/train/corpus.h"
 #include "tasks/common/data_catalogue.h"
@@ -342,8 +342,7 @@ ExitCode train(const Options& options) {
   if (outcome.interrupted) return interrupted_note();
   const std::string card =
       card_of(config, train_options, target, data, input, outcome).dump(2) + "\n";
-  const std::string_view pieces[] = {card};
-  write_whole_file(folder / "card.json", pieces);
+  write_output_file(folder / "card.json", card);
   print(fmt::format("{}: {} steps, loss {:.4f} at first, {:.4f} at last\n{}\n", folder.string(),
                     train_options.steps, outcome.first_loss, outcome.last_loss,
                     acceptance_text(outcome.held_out)));

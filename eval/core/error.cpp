@@ -61,7 +61,7 @@ std::string shown(std::string_view foreign) {
       break;
     }
     const std::string_view bytes = foreign.substr(i, part.length);
-    if (part.form == Utf8Form::kWellFormed && part.code_point >= 0x20 && part.code_point != 0x7F) {
+    if (part.form == Utf8Form::kWellFormed && !steers_display(part.code_point)) {
       out += bytes;
     } else {
       for (const char c : bytes) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));

@@ -23,9 +23,11 @@ bool is_database(const fs::path& path) {
          std::string_view(start.data(), start.size()) == kMagic;
 }
 
-void write(const fs::path& path, std::string_view text, const fs::path& named) {
+void write(const fs::path& path, std::span<const std::string_view> pieces, const fs::path& named) {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out.write(text.data(), static_cast<std::streamsize>(text.size()));
+  for (const std::string_view piece : pieces) {
+    out.write(piece.data(), static_cast<std::streamsize>(piece.size()));
+  }
   out.close();
   if (!out) {
     std::error_code ignored;
@@ -38,16 +40,21 @@ void write(const fs::path& path, std::string_view text, const fs::path& named) {
 }  // namespace
 
 void write_output_file(const fs::path& path, std::string_view text) {
+  write_output_file(path, std::span(&text, 1));
+}
+
+void write_output_file(const fs::path& path, std::span<const std::string_view> pieces) {
   std::error_code error;
   const fs::path file = fs::is_symlink(path, error) ? fs::weakly_canonical(path, error) : path;
-  if (fs::exists(file, error) && !fs::is_regular_file(file, error)) return write(file, text, file);
+  if (fs::exists(file, error) && !fs::is_regular_file(file, error))
+    return write(file, pieces, file);
   if (is_database(file)) {
     throw ConfigError(
         fmt::format("{}: is a database, which would be lost; expected another file to write to",
                     path.string()));
   }
   const fs::path half = fmt::format("{}.{}.part", file.string(), getpid());
-  write(half, text, path);
+  write(half, pieces, path);
   fs::rename(half, file, error);
   if (error) {
     const std::string why = error.message();

@@ -61,6 +61,17 @@ void Params::record(std::string_view key, std::string text) const {
   (*resolved_)[std::string(key)] = std::move(text);
 }
 
+void Params::fail_missing(std::string_view key, std::string_view expected) const {
+  std::vector<std::string> unread;
+  for (const std::string& given : order_) {
+    if (!resolved_->contains(given)) unread.push_back(given);
+  }
+  const std::string meant = nearest_name(key, unread);
+  throw ConfigError(fmt::format(
+      "{}: {} needs \"{}\"{}{}", meant.empty() ? where_.text() : find(meant)->where.text(), owner_,
+      key, expected, meant.empty() ? "" : fmt::format("; found \"{}\"", meant)));
+}
+
 void Params::fail(std::string_view key, const std::string& message) const {
   const Value* value = find(key);
   throw ConfigError(fmt::format("{}: {}", value ? value->where.text() : where_.text(), message));
@@ -112,15 +123,14 @@ std::int64_t Params::integer(std::string_view key, std::int64_t fallback, std::i
 }
 
 std::int64_t Params::at_least(std::string_view key, std::int64_t minimum) const {
-  if (!has(key))
-    fail(key, fmt::format("{} needs \"{}\", a whole number of at least {}", owner_, key, minimum));
+  if (!has(key)) fail_missing(key, fmt::format(", a whole number of at least {}", minimum));
   return integer(key, minimum, minimum, std::numeric_limits<std::int64_t>::max());
 }
 
 double Params::at_least(std::string_view key, double minimum) const {
-  if (!has(key))
-    fail(key, fmt::format("{} needs \"{}\", a number of at least {}", owner_, key,
-                          shortest_real(minimum)));
+  if (!has(key)) {
+    fail_missing(key, fmt::format(", a number of at least {}", shortest_real(minimum)));
+  }
   return number(key, minimum, minimum, std::numeric_limits<double>::infinity());
 }
 
@@ -138,7 +148,7 @@ bool Params::flag(std::string_view key, bool fallback) const {
 
 std::string Params::text(std::string_view key) const {
   const Value* value = find(key);
-  if (value == nullptr) fail(key, fmt::format("{} needs \"{}\"", owner_, key));
+  if (value == nullptr) fail_missing(key, "");
   record(key, value->text);
   return value->text;
 }

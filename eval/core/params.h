@@ -61,6 +61,9 @@ class Params {
 
   /// Raises a ConfigError about `key`, at its location.
   [[noreturn]] void fail(std::string_view key, const std::string& message) const;
+  /// ConfigError: `key` is required and was not given; names a given one that it may be misspelt
+  /// as.
+  [[noreturn]] void fail_missing(std::string_view key, std::string_view expected) const;
 
   /// What holds after all getters ran, key -> canonical text; part of the cell's identity.
   const std::map<std::string, std::string, std::less<>>& resolved() const { return *resolved_; }

@@ -72,6 +72,13 @@ Utf8Part utf8_part(std::string_view text, std::size_t at) {
   return {code_point, lead.length, Utf8Form::kWellFormed};
 }
 
+bool steers_display(std::uint32_t code_point) {
+  return code_point < 0x20 || (code_point >= 0x7F && code_point < 0xA0) || code_point == 0x061C ||
+         code_point == 0x200E || code_point == 0x200F ||
+         (code_point >= 0x2028 && code_point <= 0x202E) ||
+         (code_point >= 0x2066 && code_point <= 0x2069) || code_point == 0xFEFF;
+}
+
 void append_utf8(std::string& out, std::uint32_t code_point) {
   const auto put = [&](std::uint32_t byte) { out += static_cast<char>(byte); };
   if (code_point < 0x80) {

@@ -24,6 +24,9 @@ struct Utf8Part {
 /// The part that starts at byte `at` < text.size().
 Utf8Part utf8_part(std::string_view text, std::size_t at);
 
+/// Whether the character would steer a terminal or the direction of what follows.
+bool steers_display(std::uint32_t code_point);
+
 void append_utf8(std::string& out, std::uint32_t code_point);
 
 /// Moves the parts of `bytes` that are complete to the end of `out`, ill-formed ones as U+FFFD;

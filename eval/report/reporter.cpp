@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 
 #include "eval/core/error.h"
 #include "eval/report/sections.h"
@@ -121,6 +122,11 @@ class LatexReporter final : public Reporter {
 }  // namespace
 
 Report make_report(const ResultStore& store, const ReportOptions& options) {
+  // The longest read by far goes on beside the others, on a connection of its own.
+  auto differences = std::async(std::launch::async, [file = store.file()] {
+    return first_differences(ResultStore(file, OpenMode::kReadOnly));
+  });
+  store.hold_for_report();
   const Cells cells(store);
   Evidence evidence{
       .store = store,
@@ -146,6 +152,7 @@ Report make_report(const ResultStore& store, const ReportOptions& options) {
       report.sections.push_back(std::move(section));
     }
   }
+  evidence.first_differences = differences.get();
   for (const auto& of : {frontier_section, acceptance_section, regret_section, divergence_section,
                          length_section, speed_section}) {
     report.sections.push_back(of(evidence));

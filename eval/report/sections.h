@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "eval/report/facts.h"
@@ -54,6 +55,10 @@ struct RatioIntervals {
   std::uint64_t resamples = 0;
 };
 
+/// Positions at which diverged outputs of a cell first differ from those of a reference.
+using FirstDifferences = std::map<std::pair<std::int64_t, std::string>, std::vector<double>>;
+FirstDifferences first_differences(const ResultStore& store);
+
 struct Evidence {
   const ResultStore& store;
   const Cells& cells;
@@ -62,6 +67,7 @@ struct Evidence {
   // Views that several sections read, each scanning all outputs.
   ViewRows paired;                         // by cell, strict before plain
   std::map<std::int64_t, ViewRow> ledger;  // lossy cells
+  FirstDifferences first_differences = {};
 };
 
 Section flags_section(const Evidence& evidence);

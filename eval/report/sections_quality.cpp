@@ -371,6 +371,16 @@ Section regret_section(const Evidence& evidence) {
   return section;
 }
 
+FirstDifferences first_differences(const ResultStore& store) {
+  FirstDifferences positions;
+  store.read("SELECT cell_id, reference, position FROM first_difference",
+             [&](const std::vector<std::string>&, const std::vector<Value>& row) {
+               positions[{std::get<std::int64_t>(row[0]), std::get<std::string>(row[1])}].push_back(
+                   static_cast<double>(std::get<std::int64_t>(row[2])));
+             });
+  return positions;
+}
+
 Section divergence_section(const Evidence& evidence) {
   Section section{.id = "divergence", .title = "Divergence"};
   section.note =
@@ -378,13 +388,7 @@ Section divergence_section(const Evidence& evidence) {
       "replies diverge without being worse. The rows of rules that keep the target's output are "
       "the "
       "numerical noise floor. Positions count from 0.";
-  std::map<std::pair<std::int64_t, std::string>, std::vector<double>> positions;
-  evidence.store.read(
-      "SELECT cell_id, reference, position FROM first_difference",
-      [&](const std::vector<std::string>&, const std::vector<Value>& row) {
-        positions[{std::get<std::int64_t>(row[0]), std::get<std::string>(row[1])}].push_back(
-            static_cast<double>(std::get<std::int64_t>(row[2])));
-      });
+  FirstDifferences positions = evidence.first_differences;
   Table table{.title = "",
               .columns = {{"task"},
                           {"cell"},

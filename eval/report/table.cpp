@@ -19,13 +19,6 @@ std::size_t width(std::string_view text) {
   }));
 }
 
-/// Characters that would steer a terminal or the direction of what follows.
-bool steers(std::uint32_t code) {
-  return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x061C || code == 0x200E ||
-         code == 0x200F || (code >= 0x2028 && code <= 0x202E) ||
-         (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF;
-}
-
 std::string escape_csv(std::string text) {
   const bool formula =
       !text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos;
@@ -55,7 +48,7 @@ std::string printable(std::string_view text, Lines lines) {
     const Utf8Part part = utf8_part(text, i);
     const bool line = part.code_point == '\n' || part.code_point == '\t';
     const bool shown = part.form == Utf8Form::kWellFormed &&
-                       (!steers(part.code_point) || (line && lines == Lines::kKept));
+                       (!steers_display(part.code_point) || (line && lines == Lines::kKept));
     if (shown) {
       out += text.substr(i, part.length);
     } else {

@@ -28,7 +28,8 @@ struct Shared {
   bool stop = false;
   Clock::time_point free_at;  // when the rate allows the next request
   std::deque<std::pair<std::size_t, ChatOutcome>> outcomes;
-  std::exception_ptr failure;  // the first that a judge threw
+  std::deque<std::pair<std::string, std::chrono::seconds>> waits;  // that a user should know of
+  std::exception_ptr failure;                                      // the first that a judge threw
 };
 
 class Worker {
@@ -86,7 +87,9 @@ class Worker {
       if (!again)
         return stopped() && outcome.fault != ChatFault::kNone ? std::nullopt
                                                               : std::optional(std::move(outcome));
-      if (!wait(Clock::now() + back_off(question, attempt, outcome))) return std::nullopt;
+      const Clock::duration pause = back_off(question, attempt, outcome);
+      tell_of(outcome.error, pause);
+      if (!wait(Clock::now() + pause)) return std::nullopt;
     }
   }
 
@@ -103,6 +106,14 @@ class Worker {
         half.count() == 0 ? 0 : random.next() % static_cast<std::uint64_t>(half.count() + 1);
     const auto wait = half + milliseconds(extra);
     return std::max<Clock::duration>(wait, outcome.retry_after.value_or(std::chrono::seconds(0)));
+  }
+
+  void tell_of(const std::string& why, Clock::duration pause) {
+    constexpr auto kNoticed = std::chrono::seconds(5);
+    if (pause < kNoticed) return;
+    const std::lock_guard lock(shared_.mutex);
+    shared_.waits.emplace_back(why, std::chrono::ceil<std::chrono::seconds>(pause));
+    shared_.changed.notify_all();
   }
 
   bool wait_for_rate() {
@@ -201,6 +212,13 @@ AskSummary ask_all(const std::vector<const std::vector<Message>*>& prompts,
         shared.outcomes.pop_front();
         lock.unlock();
         report(question, outcome);
+        lock.lock();
+      }
+      while (!shared.waits.empty()) {
+        const auto [why, pause] = std::move(shared.waits.front());
+        shared.waits.pop_front();
+        lock.unlock();
+        options.waiting(why, pause);
         lock.lock();
       }
       if (shared.failure != nullptr) std::rethrow_exception(shared.failure);

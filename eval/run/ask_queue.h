@@ -30,6 +30,9 @@ struct AskOptions {
   std::chrono::milliseconds first_wait = std::chrono::seconds(1);  // doubles with every attempt
   std::chrono::milliseconds longest_wait = std::chrono::seconds(60);
   std::chrono::milliseconds timeout = std::chrono::seconds(120);  // of one request
+  /// Gets, on the calling thread, why a question is asked again and in how long, for waits of
+  /// seconds.
+  std::function<void(const std::string& why, std::chrono::seconds wait)> waiting = [](auto&&...) {};
 };
 
 struct AskSummary {

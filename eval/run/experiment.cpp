@@ -174,7 +174,15 @@ Experiment make_experiment(RunConfig config, const ExperimentOptions& options) {
   experiment.config = std::move(config);
   RunConfig& run = experiment.config;
   // Cheap checks first: a misspelt rule must not wait for a data set to load.
-  for (const Choice& choice : run.verifiers) experiment.rules.push_back(make_rule_set(choice));
+  for (const Choice& choice : run.verifiers) {
+    experiment.rules.push_back(make_rule_set(choice));
+    const auto same = std::find_if(
+        experiment.rules.begin(), experiment.rules.end() - 1,
+        [&](const RuleSet& rule) { return rule.identity == experiment.rules.back().identity; });
+    if (same != experiment.rules.end() - 1) {
+      refuse_same(run.verifiers[static_cast<std::size_t>(same - experiment.rules.begin())], choice);
+    }
+  }
   for (const Choice& choice : run.drafters) experiment.drafters.push_back(make_drafter_set(choice));
   for (const Choice& choice : run.decodings) {
     experiment.decodings.push_back(make_decoding_set(choice));
@@ -206,6 +214,13 @@ Experiment make_experiment(RunConfig config, const ExperimentOptions& options) {
   }
   drop_repeated_choices(experiment);
   return experiment;
+}
+
+void refuse_same(const Choice& first, const Choice& second) {
+  throw ConfigError(
+      fmt::format("{}: the same setting as {}, spelled otherwise; expected different entries\n"
+                  "  remove one of the two: they would be timed as two arms",
+                  second.params.where().text(), first.params.where().text()));
 }
 
 std::unique_ptr<Drafter> make_drafter(const DrafterSet& set, const DrafterContext& context) {

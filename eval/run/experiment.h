@@ -96,6 +96,9 @@ KnownNames known_names_of_build();
 /// ConfigError, DataError.
 Experiment make_experiment(RunConfig config, const ExperimentOptions& options);
 
+/// ConfigError: two entries of an axis are one setting.
+[[noreturn]] void refuse_same(const Choice& first, const Choice& second);
+
 /// Builds the drafter of `set`. ConfigError for options it does not know.
 std::unique_ptr<Drafter> make_drafter(const DrafterSet& set, const DrafterContext& context);
 

@@ -185,6 +185,7 @@ void Session::run_target(std::size_t target) {
   for (const CellIndex& index : indices) {
     cells.push_back(std::make_unique<LoadedCell>(load_cell(index, model)));
   }
+  refuse_same_cells(cells);
   for (const auto& cell : cells) result_.cells.push_back(cell->key);
   if (experiment_.config.quality) quality_rounds(cells, model);
   if (experiment_.config.replay && !halted()) replay(cells, model);
@@ -206,6 +207,23 @@ void Session::run_target(std::size_t target) {
   for (const auto& set : sets) {
     for (const SpeedWork kind : experiment_.config.speed_config.work) {
       if (!halted()) speed(set, kind, model);
+    }
+  }
+}
+
+void Session::refuse_same_cells(const std::vector<std::unique_ptr<LoadedCell>>& cells) const {
+  const RunConfig& config = experiment_.config;
+  std::map<std::string, CellIndex> seen;
+  for (const auto& cell : cells) {
+    const auto [found, fresh] = seen.emplace(cell->key, cell->index);
+    if (fresh) continue;
+    const CellIndex &first = found->second, &second = cell->index;
+    if (first.task != second.task) {
+      refuse_same(config.tasks[first.task], config.tasks[second.task]);
+    } else if (first.drafter != second.drafter) {
+      refuse_same(config.drafters[first.drafter], config.drafters[second.drafter]);
+    } else {
+      refuse_same(config.decodings[first.decoding], config.decodings[second.decoding]);
     }
   }
 }

@@ -69,6 +69,8 @@ class Session {
   bool halted() const { return result_.interrupted || result_.too_many_failed || result_.stopped; }
   void run_target(std::size_t target);
   LoadedCell load_cell(const CellIndex& index, Model& model);
+  /// ConfigError when two entries of an axis come to one cell: only loading tells for some.
+  void refuse_same_cells(const std::vector<std::unique_ptr<LoadedCell>>& cells) const;
   void quality_rounds(const std::vector<std::unique_ptr<LoadedCell>>& cells, Model& model);
   void quality(LoadedCell& cell, Model& model, std::span<const Sample> samples);
   /// Decodes the samples that have no output yet.

@@ -80,6 +80,31 @@ TEST(PairViews, PairBySampleAndFindTheFirstDifference) {
               ElementsAre("strict", "2", "4", "3", "4", "0", "1", "3", "2", "3", "18", "20"));
 }
 
+TEST(PairViews, WhatIsHeldForAReportSaysTheSameUntilHeldAgain) {
+  Fixture fixture;
+  const auto save_pair = [&](const std::string& sample, TokenId last) {
+    fixture.save(fixture.strict, sample, {1, 2, 3});
+    fixture.save(fixture.asd, sample, {1, 2, last});
+  };
+  save_pair("a", 3);
+  save_pair("b", 4);
+  for (const char* query :
+       {"SELECT * FROM pair", "SELECT * FROM verdict", "SELECT * FROM exception_tally",
+        "SELECT * FROM paired", "SELECT * FROM ledger", "SELECT * FROM first_difference"}) {
+    const ResultStore reader(fixture.folder / "a.db", OpenMode::kReadOnly);
+    const Rows before = rows_of(reader, query);
+    EXPECT_FALSE(before.empty()) << query;
+    reader.hold_for_report();
+    EXPECT_EQ(rows_of(reader, query), before) << query;
+  }
+  const ResultStore reader(fixture.folder / "a.db", OpenMode::kReadOnly);
+  reader.hold_for_report();
+  save_pair("c", 5);
+  EXPECT_EQ(value_of(reader, "SELECT pairs FROM paired"), "2");
+  reader.hold_for_report();
+  EXPECT_EQ(value_of(reader, "SELECT pairs FROM paired"), "3");
+}
+
 TEST(PairViews, CappedRepliesCountAsWrongOrAsScored) {
   Fixture fixture;
   fixture.save(fixture.strict, "a", {1, 2}, Verdict::kCorrect);

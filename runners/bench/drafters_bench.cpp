@@ -13,6 +13,7 @@
 
 #include "eval/core/error.h"
 #include "eval/core/json.h"
+#include "eval/core/output_file.h"
 #include "eval/core/temporary_folder.h"
 #include "runners/checkpoint/safetensors_writer.h"
 #include "runners/decoder.h"
@@ -64,9 +65,7 @@ class RandomWeights {
     entries_.push_back({"d2t", "I64", {kDraftVocab}, std::as_bytes(std::span(offsets_))});
   }
   void write(const fs::path& folder, const Json& config) const {
-    const std::string text = config.dump();
-    const std::string_view pieces[] = {text};
-    write_whole_file(folder / "config.json", pieces);
+    write_output_file(folder / "config.json", config.dump());
     write_safetensors(folder / "model.safetensors", entries_);
   }
 

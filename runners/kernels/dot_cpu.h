@@ -230,8 +230,9 @@ inline __attribute__((always_inline)) void dot_rows(const PanelTask& task, std::
 
 template <class Simd, WeightFormat format, template <class, WeightFormat, int, int> class Sums>
 void dot_panel(const PanelTask& task) {
+  constexpr int kBlockBytes = panel_layout(format).bytes;
   for (std::int64_t index = 0; index < task.blocks; ++index) {
-    prefetch_block(task, panel_layout(format).bytes, index);
+    prefetch_part<kBlockBytes, 1>(bytes_ahead(task, kBlockBytes, index), 0);
     for (int row = 0; row < task.x.rows; row += Simd::kDotRows) {
       dot_rows<Simd, format, Sums, Simd::kDotRows>(task, index, row);
     }

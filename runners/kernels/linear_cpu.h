@@ -161,16 +161,42 @@ inline __attribute__((always_inline)) void decode_nibbles(const std::int32_t* wo
   }
 }
 
+/// Bytes that are read ahead while a block is multiplied: as many as it has, kPrefetchAhead behind
+/// it, or of the next panel at the end of this one.
+inline const std::byte* bytes_ahead(const PanelTask& task, int block_bytes, std::int64_t index) {
+  const std::int64_t ahead = index * block_bytes + kPrefetchAhead;
+  const std::int64_t panel_bytes = task.blocks * block_bytes;
+  return ahead < panel_bytes ? task.panel + ahead : task.next + (ahead - panel_bytes);
+}
+
+/// Asks for part `part` of `parts` of these bytes. A core waits when it asks for many lines at
+/// once, so that a block's are spread over its products.
+template <int block_bytes, int parts>
+inline __attribute__((always_inline)) void prefetch_part(const std::byte* from, int part) {
+  constexpr int kBytes = (block_bytes + parts - 1) / parts;
+  constexpr int kLines = (kBytes + kCacheLine - 1) / kCacheLine;
+#pragma GCC unroll 8
+  for (int line = 0; line < kLines; ++line) {
+    __builtin_prefetch(from + part * kBytes + line * kCacheLine);
+  }
+}
+
 /// Calls sink(input, v, weights) for the inputs of one block in rising order and each of `vectors`
 /// vectors of outputs from `first` on: the values of an unquantised matrix, else the stored
-/// integers, nibbles times the power of their place.
+/// integers, nibbles times the power of their place. `ahead` is read meanwhile.
 template <class Simd, WeightFormat format, int vectors, class Sink>
 inline __attribute__((always_inline)) void decode_block(const std::byte* block, int first,
-                                                        Sink sink) {
+                                                        const std::byte* ahead, Sink sink) {
   constexpr int kLanes = Simd::kLanes;
   constexpr PanelLayout kLayout = panel_layout(format);
+  constexpr int kTiles = kPanel / kLanes / vectors;
+  constexpr int kWords =
+      is_quantised(format) ? kBlock / (has_nibbles(format) ? kNibbles : kWordBytes) : kBlock;
+  // Each tile of outputs asks for its share.
+  int part = first / (vectors * kLanes) * kWords;
   if constexpr (!is_quantised(format)) {
     for (int input = 0; input < kBlock; ++input) {
+      prefetch_part<kLayout.bytes, kTiles * kWords>(ahead, part++);
       const std::int64_t at = input * kPanel + first;
 #pragma GCC unroll 8
       for (int v = 0; v < vectors; ++v) {
@@ -188,6 +214,7 @@ inline __attribute__((always_inline)) void decode_block(const std::byte* block, 
   const auto* words = reinterpret_cast<const std::int32_t*>(block) + first;
   if constexpr (format == WeightFormat::kQ8_0) {
     for (int input = 0; input < kBlock; input += kWordBytes, words += kPanel) {
+      prefetch_part<kLayout.bytes, kTiles * kWords>(ahead, part++);
       decode_bytes<Simd, vectors, 0>(words, input, sink);
     }
   }
@@ -199,6 +226,7 @@ inline __attribute__((always_inline)) void decode_block(const std::byte* block, 
       for (int v = 0; v < vectors; ++v) high[v] = Simd::load_int(bits + v * kLanes);
     }
     for (int input = 0; input < kBlock; input += kNibbles, words += kPanel) {
+      prefetch_part<kLayout.bytes, kTiles * kWords>(ahead, part++);
       decode_nibbles<Simd, kLayout.has_high_bits, vectors>(words, input, high, sink);
     }
   }
@@ -312,7 +340,8 @@ inline __attribute__((always_inline)) void multiply_tile(const PanelTask& task,
         if (v == vectors - 1) tile.multiply(input, weights);
       }
     };
-    decode_block<Simd, format, vectors>(block, first, multiply);
+    decode_block<Simd, format, vectors>(
+        block, first, bytes_ahead(task, panel_layout(format).bytes, index), multiply);
   }
   constexpr int kScales = panel_layout(format).scales;
   tile.end(reinterpret_cast<const std::uint16_t*>(block + kScales) + first);
@@ -336,21 +365,10 @@ __attribute__((noinline)) void multiply_block(const PanelTask& task, const std::
   }
 }
 
-/// Reads ahead by the bytes of one block, into the next panel at the end of this one.
-inline __attribute__((always_inline)) void prefetch_block(const PanelTask& task, int block_bytes,
-                                                          std::int64_t index) {
-  const std::int64_t ahead = index * block_bytes + kPrefetchAhead;
-  const std::int64_t panel_bytes = task.blocks * block_bytes;
-  const std::byte* from =
-      ahead < panel_bytes ? task.panel + ahead : task.next + (ahead - panel_bytes);
-  for (int line = 0; line < block_bytes; line += kCacheLine) __builtin_prefetch(from + line);
-}
-
 template <class Simd, WeightFormat format, int rows>
 void multiply_rows(const PanelTask& task) {
   constexpr int kBlockBytes = panel_layout(format).bytes;
   for (std::int64_t index = 0; index < task.blocks; ++index) {
-    prefetch_block(task, kBlockBytes, index);
     multiply_block<Simd, format, rows, Source::kPacked>(task, task.panel + index * kBlockBytes,
                                                         index, 0, nullptr);
   }
@@ -377,7 +395,6 @@ void multiply_many_rows(const PanelTask& task) {
   alignas(64) float kept[kBlock * kPanel];
   for (std::int64_t index = 0; index < task.blocks; ++index) {
     const std::byte* block = task.panel + index * kBlockBytes;
-    prefetch_block(task, kBlockBytes, index);
     multiply_block<Simd, format, kRows, Source::kPackedAndKeep>(task, block, index, 0, kept);
     for (int row = kRows; row < task.x.rows; row += kRows) {
       multiply_kept<Simd, format, kRows>(task, block, index, row, kept);

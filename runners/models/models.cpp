@@ -238,13 +238,8 @@ std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& name,
 
 std::optional<std::int64_t> step_bytes(const std::string& name, const fs::path& models_dir) {
   if (name == "toy" || name == "planted") return std::nullopt;
-  try {
-    // The native engine reads every weight as stored.
-    return open_checkpoint(find_checkpoint(name, models_dir))->tensor_bytes();
-  } catch (const ModelError& error) {
-    if (error.fault() == ModelFault::kMissingFile) return std::nullopt;
-    throw;
-  }
+  // The native engine reads every weight as stored.
+  return open_checkpoint(find_checkpoint(name, models_dir))->tensor_bytes();
 }
 
 std::vector<std::string> known_models() {

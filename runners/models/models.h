@@ -57,7 +57,7 @@ std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& name,
                                                 const std::filesystem::path& models_dir);
 
 /// Bytes of weights that one step of `name` reads, from its file's header alone; nullopt for
-/// built-in targets and for files that are not there.
+/// built-in targets. ModelError.
 std::optional<std::int64_t> step_bytes(const std::string& name,
                                        const std::filesystem::path& models_dir);
 

@@ -17,6 +17,7 @@
 
 #include "eval/core/digest.h"
 #include "eval/core/error.h"
+#include "eval/core/output_file.h"
 #include "eval/core/rng.h"
 #include "runners/checkpoint/safetensors_writer.h"
 #include "runners/train/draft_model_internal.h"
@@ -320,9 +321,7 @@ void write_drafter(const fs::path& folder, DraftModel& model) {
   }
   for (NamedTensor& constant : model.constants()) tensors.push_back(std::move(constant));
   write_tensors(folder / model.weights_file(), std::move(tensors));
-  const std::string config = model.config().dump(2) + "\n";
-  const std::string_view pieces[] = {config};
-  write_whole_file(folder / "config.json", pieces);
+  write_output_file(folder / "config.json", model.config().dump(2) + "\n");
 }
 
 // ---- the loop

@@ -35,6 +35,28 @@ SettingResult result(const char* budget, const char* gate, const char* cap, doub
       .meets_constraint = meets};
 }
 
+TEST(Selection, NarrowingGoesOnWithTheFastestOfThoseOnCourseToMeetTheMargin) {
+  const auto measured = [](double tokens_per_pass, PairedCounts counts, std::int64_t prompts) {
+    SettingResult result{.setting = {.verifier = asd("1", "1", "1")}};
+    result.tokens_per_pass = tokens_per_pass;
+    result.tasks.push_back({.task = "gsm8k",
+                            .counts = counts,
+                            .margin = 0.05,
+                            .loss = non_inferiority(counts, 0.05),
+                            .prompts = prompts});
+    return result;
+  };
+  // Of the first, harm is not shown after 100 prompts (-7 points, at least -1.1), yet 600 like them
+  // would not pass; the second loses nothing, the third a point, the fourth is shown to be harmful.
+  const std::vector<SettingResult> results = {
+      measured(2.2, {100, 4, 11}, 600), measured(1.9, {100, 3, 3}, 600),
+      measured(2.0, {100, 3, 4}, 600), measured(2.5, {100, 0, 30}, 600)};
+  EXPECT_EQ(results[0].tasks[0].loss->verdict, GateVerdict::kInconclusive);
+  EXPECT_EQ(better_half(results, {0, 1, 2, 3}), (std::vector<std::size_t>{2, 1}));
+  EXPECT_EQ(better_half(results, {3, 0, 1}), (std::vector<std::size_t>{1, 0}));
+  EXPECT_EQ(better_half(results, {3}), (std::vector<std::size_t>{3}));
+}
+
 TEST(Selection, TakesTheLargestLowerSpeedBoundOfThoseThatMeetTheConstraint) {
   const auto rule = SelectionRule::kLargestLowerSpeedBound;
   EXPECT_EQ(pick({}, rule), std::nullopt);

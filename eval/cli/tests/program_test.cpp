@@ -256,6 +256,31 @@ TEST_F(ProgramTest, UsageErrorsSayWhereAndEndWithTwo) {
   EXPECT_THAT(deep.err, HasSubstr("K"));
 }
 
+TEST_F(ProgramTest, OneSettingSpelledTwiceIsRefusedAndAMisspeltOneIsNamed) {
+  const auto refusal = [&](const std::string& override) {
+    const Outcome outcome = run({"run", config().string(), "--db", database(), "--set", override});
+    EXPECT_EQ(outcome.code, 2) << outcome.out;
+    return outcome.err;
+  };
+  EXPECT_THAT(refusal("matrix.verifier[0]={asd: {B: 8.0, g: 0.25, M: 2, tie_policy: headroom}}"),
+              HasSubstr("matrix.verifier[1]: the same setting as"));
+  EXPECT_THAT(refusal("matrix.drafter[0]={ngram: {K: 4, min_n: 2}}"),
+              HasSubstr("matrix.drafter[1]: the same setting as"));
+  EXPECT_THAT(refusal("matrix.verifier[1]={asd: {B: 8, gg: 0.25, M: 2}}"),
+              HasSubstr("asd needs \"g\", a number of at least 0; found \"gg\""));
+  const std::string steering = refusal("matrix.verifier[1]=a\xE2\x80\xAEsd\x1B[2J");
+  EXPECT_THAT(steering, Not(HasSubstr("\xE2\x80\xAE")));
+  EXPECT_THAT(steering, Not(HasSubstr("\x1B")));
+  EXPECT_THAT(run({"run", config().string(), "--db", ""}).err, HasSubstr("the name is empty"));
+}
+
+TEST_F(ProgramTest, APlanBeforeItsModelSaysThatItIsNotThere) {
+  const Outcome outcome = run({"plan", config().string(), "--set",
+                               "matrix.target[0]={path: " + (folder_ / "absent").string() + "}"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("absent"));
+}
+
 TEST_F(ProgramTest, EnvironmentErrorsEndWithThree) {
   write_file(folder_ / "garbage.db", std::string(5000, 'x'));
   const Outcome garbage = run({"report", database("garbage.db")});

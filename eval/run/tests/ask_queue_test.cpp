@@ -91,6 +91,22 @@ TEST_F(AskQueueTest, FaultsAreAskedAgainAsOftenAsAllowed) {
   EXPECT_EQ(summary.fatal, "");
 }
 
+TEST_F(AskQueueTest, ALongWaitIsToldOf) {
+  std::vector<std::string> told;
+  options_.concurrency = 1;
+  options_.waiting = [&](const std::string& why, std::chrono::seconds wait) {
+    told.push_back(why + " " + std::to_string(wait.count()));
+    stop_ = true;
+  };
+  const AskSummary summary = ask([](const std::string&) {
+    ChatOutcome busy = fault(ChatFault::kRetry);
+    busy.retry_after = std::chrono::seconds(40);
+    return busy;
+  });
+  EXPECT_TRUE(summary.interrupted);
+  EXPECT_EQ(told, std::vector<std::string>{"out of order 40"});
+}
+
 TEST_F(AskQueueTest, WhatAJudgeThrowsComesOut) {
   EXPECT_THROW(ask([](const std::string& question) -> ChatOutcome {
                  if (question == "5") throw DeviceError("the device is gone");

@@ -54,12 +54,11 @@ TEST_F(SafetensorsWriter, WrittenTensorsReadBackByteForByteAndAligned) {
 }
 
 TEST_F(SafetensorsWriter, NothingHalfWrittenStaysBehind) {
-  const std::string_view first[] = {"first"};
-  write_whole_file(folder_ / "file", first);
+  write_safetensors(folder_ / "file", {});
   // A folder stands where the file should go: the content is complete, its place is not free.
   fs::create_directories(folder_ / "taken" / "inside");
-  EXPECT_THROW(write_whole_file(folder_ / "taken", first), DataError);
-  EXPECT_THROW(write_whole_file(folder_ / "absent" / "file", first), DataError);
+  EXPECT_THROW(write_safetensors(folder_ / "taken", {}), StoreError);
+  EXPECT_THROW(write_safetensors(folder_ / "absent" / "file", {}), StoreError);
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder_)) {
     names.push_back(entry.path().filename().string());
