@@ -64,7 +64,8 @@ void Params::record(std::string_view key, std::string text) const {
 void Params::fail_missing(std::string_view key, std::string_view expected) const {
   std::vector<std::string> unread;
   for (const std::string& given : order_) {
-    if (!resolved_->contains(given)) unread.push_back(given);
+    // Of options of one letter, any is near any other.
+    if (!resolved_->contains(given) && given.front() == key.front()) unread.push_back(given);
   }
   const std::string meant = nearest_name(key, unread);
   throw ConfigError(fmt::format(

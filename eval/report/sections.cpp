@@ -68,7 +68,9 @@ RatioIntervals accept_length_intervals(const ResultStore& store) {
   std::map<std::string, std::uint64_t> clusters;
   std::uint64_t fresh = std::uint64_t{1} << 32;  // a request without a cluster is one of its own
   store.read(
-      "SELECT cell_id, output_tokens - 1, passes, cluster FROM output WHERE status = 'done'",
+      // What is drawn must not depend on how SQLite goes through the table.
+      "SELECT cell_id, output_tokens - 1, passes, cluster FROM output WHERE status = 'done' "
+      "ORDER BY cell_id, sample_id, repeat, turn",
       [&](const std::vector<std::string>&, const std::vector<Value>& row) {
         RatioSample& sample = samples[std::get<std::int64_t>(row[0])];
         sample.pairs.push_back({.first = static_cast<double>(std::get<std::int64_t>(row[1])),

@@ -465,7 +465,8 @@ Section length_section(const Evidence& evidence) {
   Section section{.id = "length", .title = "Length and caps"};
   std::map<std::int64_t, RatioSample> samples;
   evidence.store.read(
-      "SELECT cell_id, output_tokens, reference_tokens FROM pair WHERE reference = 'strict'",
+      "SELECT cell_id, output_tokens, reference_tokens FROM pair WHERE reference = 'strict' "
+      "ORDER BY cell_id, sample_id, repeat, turn",
       [&](const std::vector<std::string>&, const std::vector<Value>& row) {
         samples[std::get<std::int64_t>(row[0])].pairs.push_back(
             {.first = static_cast<double>(std::get<std::int64_t>(row[1])),

@@ -263,9 +263,9 @@ TEST_F(ProgramTest, OneSettingSpelledTwiceIsRefusedAndAMisspeltOneIsNamed) {
     return outcome.err;
   };
   EXPECT_THAT(refusal("matrix.verifier[0]={asd: {B: 8.0, g: 0.25, M: 2, tie_policy: headroom}}"),
-              HasSubstr("matrix.verifier[1]: the same setting as"));
+              HasSubstr("matrix.verifier[1].asd: the same setting as"));
   EXPECT_THAT(refusal("matrix.drafter[0]={ngram: {K: 4, min_n: 2}}"),
-              HasSubstr("matrix.drafter[1]: the same setting as"));
+              HasSubstr("matrix.drafter[1].ngram: the same setting as"));
   EXPECT_THAT(refusal("matrix.verifier[1]={asd: {B: 8, gg: 0.25, M: 2}}"),
               HasSubstr("asd needs \"g\", a number of at least 0; found \"gg\""));
   const std::string steering = refusal("matrix.verifier[1]=a\xE2\x80\xAEsd\x1B[2J");
