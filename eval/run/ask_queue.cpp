@@ -62,10 +62,15 @@ class Worker {
     while (const auto question = take()) {
       const std::optional<ChatOutcome> outcome = answer(*question);
       if (!outcome) return;
-      const std::lock_guard lock(shared_.mutex);
+      std::unique_lock lock(shared_.mutex);
       shared_.outcomes.emplace_back(*question, *outcome);
       if (outcome->fault == ChatFault::kServer) shared_.stop = true;  // nobody asks it again
       shared_.changed.notify_all();
+      // No more answers wait to be stored than judges are asked: a kill loses them.
+      shared_.changed.wait(lock, [&] {
+        return shared_.stop ||
+               shared_.outcomes.size() < static_cast<std::size_t>(options_.concurrency);
+      });
     }
   }
 
@@ -209,10 +214,11 @@ AskSummary ask_all(const std::vector<const std::vector<Message>*>& prompts,
     while (true) {
       while (!shared.outcomes.empty() && summary.fatal.empty()) {
         const auto [question, outcome] = std::move(shared.outcomes.front());
-        shared.outcomes.pop_front();
         lock.unlock();
         report(question, outcome);
         lock.lock();
+        shared.outcomes.pop_front();
+        shared.changed.notify_all();
       }
       while (!shared.waits.empty()) {
         const auto [why, pause] = std::move(shared.waits.front());
